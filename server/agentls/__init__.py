@@ -1,0 +1,3 @@
+"""agentls: a language server that is a coding agent."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The loop: graph, nodes, turns, sessions. Sees core and its ports only."""

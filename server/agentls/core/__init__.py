@@ -1,0 +1,1 @@
+"""Shapes and seams every other package shares. A leaf: standard library and pydantic only."""

@@ -1,0 +1,1 @@
+"""Models: schemes turn requests into provider JSON and back, a transport carries them."""

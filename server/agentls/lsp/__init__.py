@@ -1,0 +1,1 @@
+"""The language server: LSP outside, the agent inside."""

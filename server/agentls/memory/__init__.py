@@ -1,0 +1,1 @@
+"""Which part of a history is sent to a model."""

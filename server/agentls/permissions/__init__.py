@@ -1,0 +1,1 @@
+"""May this call run? Pure decisions over facts."""

@@ -1,0 +1,1 @@
+"""One tool a file; files, shell and search are reached through ports."""

@@ -1,0 +1,1 @@
+"""Files, search and commands inside the workspace's roots."""
