@@ -5,11 +5,11 @@
     AgentlsError                 message for people + hint (what to do next)
     ├── UsageError               the caller asked for something that cannot be done
     ├── SettingsError            a setting that cannot be used at all
-    ├── ModelError               a provider failed: provider, status, retryable
+    ├── ModelError               a provider failed: provider, status, retryable, retry_after_s
     │   ├── NoModel              nothing configured, nothing found
     │   ├── Unreachable          no connection, or it broke before an answer
     │   ├── Unauthorized         wrong or missing key
-    │   ├── RateLimited          too many requests; retry_after_s
+    │   ├── RateLimited          too many requests
     │   ├── BadRequest           the provider refused the request itself
     │   └── StreamBroken         the stream ended or became unreadable midway
     ├── TurnError                the agent loop had to stop
@@ -62,10 +62,14 @@ class SettingsError(AgentlsError):
 
 
 class ModelError(AgentlsError):
-    """A provider failed. `retryable` says whether the same request may succeed later."""
+    """A provider failed. `retryable` says whether the same request may succeed later.
+
+    `retry_after_s` is the provider's advice on when, if it gave any.
+    """
 
     code = "model"
     retryable = False
+    retry_after_s: float | None = None
 
     def __init__(
         self,
@@ -104,11 +108,10 @@ class Unauthorized(ModelError):
 
 
 class RateLimited(ModelError):
-    """Too many requests; `retry_after_s` is the provider's advice, if it gave any."""
+    """Too many requests; see `retry_after_s`."""
 
     code = "rate_limited"
     retryable = True
-    retry_after_s: float | None = None
 
 
 class BadRequest(ModelError):

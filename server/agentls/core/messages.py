@@ -100,7 +100,8 @@ class ToolCall(Frozen):
             return cls(call_id=call_id, name=name)
         try:
             value = json.loads(raw)
-            json.dumps(value, allow_nan=False)
+            # NaN and lone surrogates are no JSON that anyone else would take.
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return cls(call_id=call_id, name=name, invalid=raw)
         if not isinstance(value, dict):

@@ -5,7 +5,7 @@ The agent and the tools see only these; `app.py` hands them the real things.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -29,7 +29,7 @@ class Model(Protocol):
     def info(self) -> ModelInfo:
         """Name, provider, capabilities."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Event]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
         """Stream one reply.
 
         Block indices start at 0. A complete reply ends with `Status(state="finished")`; a stream
@@ -308,6 +308,16 @@ class Approver(Protocol):
         """The person's answer; None when nobody can or did answer, which means no."""
 
 
+class Approvals(Protocol):
+    """Standing answers a person gave earlier in a session."""
+
+    def recall(self, call: ToolCall, access: Access) -> Answer | None:
+        """The standing answer that covers exactly this call, if there is one."""
+
+    def remember(self, call: ToolCall, access: Access, answer: Answer) -> None:
+        """Keep an "always" answer; other answers are not kept."""
+
+
 # --- memory ----------------------------------------------------------------------------------
 
 
@@ -315,4 +325,8 @@ class Memory(Protocol):
     """Chooses which part of a history is sent."""
 
     async def window(self, items: Sequence[Item]) -> list[Item]:
-        """The items to send, in order, with every call next to its result."""
+        """The items to send, in order, with every call next to its results.
+
+        Called before each request. The current turn (all from the last prompt on) is always kept,
+        and while it grows the part before it stays the same, so that prompt caches hit.
+        """

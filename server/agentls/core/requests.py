@@ -28,6 +28,7 @@ class ModelRequest(Frozen):
     """One request to a model.
 
     `items` is a valid history: every `ToolCall` is followed by exactly one `ToolResult`.
+    `response_schema` holds the reply to a JSON schema, where the server can do that.
     """
 
     system: str = ""
@@ -36,6 +37,7 @@ class ModelRequest(Frozen):
     max_tokens: int | None = None
     temperature: float | None = None
     seed: int | None = None
+    response_schema: dict[str, JsonValue] | None = None
 
 
 class Capabilities(Frozen):

@@ -1,0 +1,150 @@
+"""Collects one model reply from its events, and says what of a broken one is worth keeping."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Container
+
+from agentls.core.events import (
+    BlockAbort,
+    BlockDelta,
+    BlockKind,
+    BlockStart,
+    BlockStop,
+    Event,
+    Status,
+    StopReason,
+)
+from agentls.core.messages import Item, Message, ToolCall
+
+
+class Overlap:
+    """Holds back text that a repeated reply starts with and that was already shown.
+
+    A model asked to continue after a broken stream may go on, or start over. While the new text is
+    a prefix of the old it is held; once it covers all of the old only the rest is let through; when
+    it differs it was a continuation and is let through whole.
+    """
+
+    def __init__(self, shown: str) -> None:
+        """`shown` is the text that was already emitted."""
+        self._shown = shown
+        self._held = ""
+        self._open = not shown
+
+    def feed(self, text: str) -> str:
+        """Text to let through now."""
+        if self._open:
+            return text
+        self._held += text
+        if self._held.startswith(self._shown):
+            self._open = True
+            return self._held[len(self._shown) :]
+        if self._shown.startswith(self._held):
+            return ""
+        self._open = True
+        return self._held
+
+    def close(self) -> str:
+        """At the end of the reply: held text that was too short to be a repetition of all."""
+        if self._open:
+            return ""
+        self._open = True
+        return "" if self._shown.startswith(self._held) else self._held
+
+
+class Reply:
+    """The blocks of one reply.
+
+    Renumbers block indices so that they are unique in the turn, and call ids so that they are
+    unique in the history: several servers reuse `call_0`.
+    """
+
+    def __init__(
+        self, next_index: Callable[[], int], used_call_ids: Container[str], shown: str = ""
+    ) -> None:
+        """`shown` is text of an earlier, broken attempt at the same reply."""
+        self._next_index = next_index
+        self._used = used_call_ids
+        self._overlap = Overlap(shown)
+        self._kinds: dict[int, BlockKind] = {}
+        self._indices: dict[int, int] = {}
+        self._call_ids: dict[int, str] = {}
+        self._text = shown
+        self._items: list[Item] = []
+        self.aborted_calls = 0
+        self.stop_reason: StopReason | str | None = None
+
+    @property
+    def text(self) -> str:
+        """All text let through so far, whether its block is complete or not."""
+        return self._text
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """Complete calls with a name, in order; models emit nameless ones by mistake."""
+        return [i for i in self._items if isinstance(i, ToolCall) and i.name.strip()]
+
+    def items(self) -> list[Item]:
+        """Reasoning first, then the text as one message, then the calls."""
+        reasoning = [i for i in self._items if not isinstance(i, Message | ToolCall)]
+        text = [Message.of("assistant", self._text)] if self._text else []
+        return [*reasoning, *text, *self.calls]
+
+    def take(self, event: Event) -> list[Event]:
+        """Record an event and give what to pass on."""
+        match event:
+            case BlockStart(index=index, block=kind):
+                return [self._start(event, index, kind)]
+            case BlockDelta(index=index, text=text):
+                if self._kinds.get(index) == "text":
+                    text = self._overlap.feed(text)
+                    self._text += text
+                return [BlockDelta(index=self._indices[index], text=text)] if text else []
+            case BlockStop(index=index, item=item):
+                return self._stop(index, item)
+            case BlockAbort(index=index):
+                if self._kinds.get(index) == "tool_call":
+                    self.aborted_calls += 1
+                return [event.model_copy(update={"index": self._indices[index]})]
+            case Status(state="finished", stop_reason=reason):
+                self.stop_reason = reason
+                return [event]
+            case _:
+                return [event]
+
+    def _start(self, event: BlockStart, index: int, kind: BlockKind) -> BlockStart:
+        self._kinds[index] = kind
+        self._indices[index] = self._next_index()
+        if kind == "tool_call":
+            self._call_ids[index] = self._unique(event.call_id)
+        return event.model_copy(
+            update={
+                "index": self._indices[index],
+                "call_id": self._call_ids.get(index, event.call_id),
+            }
+        )
+
+    def _stop(self, index: int, item: Item) -> list[Event]:
+        events: list[Event] = []
+        match item:
+            case ToolCall():
+                item = item.model_copy(update={"call_id": self._call_ids[index]})
+            case Message():
+                rest = self._overlap.close()
+                self._text += rest
+                if rest:
+                    events.append(BlockDelta(index=self._indices[index], text=rest))
+                item = Message.of("assistant", self._text)
+            case _:
+                pass
+        self._items.append(item)
+        return [*events, BlockStop(index=self._indices[index], item=item)]
+
+    def _unique(self, call_id: str) -> str:
+        taken = set(self._call_ids.values())
+        base = call_id or "call"
+        candidates = itertools.chain(
+            [base] if call_id else [], (f"{base}_{n}" for n in itertools.count(1))
+        )
+        return next(c for c in candidates if c not in self._used and c not in taken)

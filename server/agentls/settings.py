@@ -1,0 +1,261 @@
+"""Settings: defaults < user file < environment < client options < flags.
+
+A value that does not fit is reported and the next lower layer counts; nothing here raises for a bad
+value. A workspace's own file may only tighten. Knows nothing of what the settings are used for.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from platformdirs import user_config_path
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+
+Layer = dict[str, Any]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ProviderSettings(_Section):
+    """One provider: where it is, which model, which key."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+
+
+class LocalSettings(_Section):
+    """The embedded model: a catalogue name or a GGUF file."""
+
+    model: str = ""
+    threads: int | None = Field(default=None, ge=1, le=1024)
+    context_tokens: int | None = Field(default=None, ge=512, le=1_048_576)
+
+
+class LlmSettings(_Section):
+    """Which model answers. `model` overrides the model of whichever provider is chosen."""
+
+    provider: str = "auto"
+    model: str = ""
+    script: str = ""
+    max_tokens: int | None = Field(default=None, ge=1)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    read_timeout_s: float = Field(default=120, gt=0)
+    openai: ProviderSettings = Field(default_factory=ProviderSettings)
+    groq: ProviderSettings = Field(default_factory=ProviderSettings)
+    deepseek: ProviderSettings = Field(default_factory=ProviderSettings)
+    ollama: ProviderSettings = Field(default_factory=ProviderSettings)
+    local: LocalSettings = Field(default_factory=LocalSettings)
+
+
+Rules = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+
+
+class PermissionSettings(_Section):
+    """Rules, each `tool` or `tool(pattern)`. `mode` is the mode of new sessions."""
+
+    mode: Literal["plan", "ask", "edit"] = "ask"
+    allow: Rules = ()
+    ask: Rules = ()
+    deny: Rules = ()
+
+
+class MemorySettings(_Section):
+    """How much of a conversation is sent again."""
+
+    strategy: Literal["sliding"] = "sliding"
+    max_messages: int = Field(default=20, ge=1)
+
+
+class TurnSettings(_Section):
+    """Bounds of one turn."""
+
+    max_iterations: int = Field(default=25, ge=1)
+    tool_concurrency: int = Field(default=5, ge=1)
+    max_output_bytes: int = Field(default=10_000, ge=500)
+
+
+class Settings(_Section):
+    """Everything a user can set."""
+
+    llm: LlmSettings = Field(default_factory=LlmSettings)
+    permissions: PermissionSettings = Field(default_factory=PermissionSettings)
+    memory: MemorySettings = Field(default_factory=MemorySettings)
+    turn: TurnSettings = Field(default_factory=TurnSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and what was wrong with their sources, as sentences for people."""
+
+    settings: Settings
+    problems: tuple[str, ...] = ()
+
+
+_ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
+    "LLM_PROVIDER": ("llm", "provider"),
+    "AGENTLS_SCRIPT": ("llm", "script"),
+    "OPENAI_API_KEY": ("llm", "openai", "api_key"),
+    "OPENAI_MODEL": ("llm", "openai", "model"),
+    "OPENAI_BASE_URL": ("llm", "openai", "base_url"),
+    "GROQ_API_KEY": ("llm", "groq", "api_key"),
+    "GROQ_MODEL": ("llm", "groq", "model"),
+    "GROQ_BASE_URL": ("llm", "groq", "base_url"),
+    "DEEPSEEK_API_KEY": ("llm", "deepseek", "api_key"),
+    "DEEPSEEK_MODEL": ("llm", "deepseek", "model"),
+    "DEEPSEEK_BASE_URL": ("llm", "deepseek", "base_url"),
+    "OLLAMA_HOST": ("llm", "ollama", "base_url"),
+    "OLLAMA_MODEL": ("llm", "ollama", "model"),
+    "MEMORY_STRATEGY": ("memory", "strategy"),
+    "MEMORY_MAX_MESSAGES": ("memory", "max_messages"),
+}
+
+_TIGHTENING = {("permissions", "ask"), ("permissions", "deny")}
+"""What a workspace's file may set: rules that ask or deny."""
+
+
+def user_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the user's own file is."""
+    base = environ.get("XDG_CONFIG_HOME", "")
+    folder = Path(base) / "agentls" if base else user_config_path("agentls", appauthor=False)
+    return folder / "config.toml"
+
+
+def workspace_file(workspace: Path) -> Path:
+    """Where a workspace's file is."""
+    return workspace / ".agentls" / "config.toml"
+
+
+def load(
+    workspace: Path,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    client_options: Mapping[str, Any] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Loaded:
+    """Merge all sources. `client_options` and `flags` are nested like the file; camelCase too."""
+    problems: list[str] = []
+    user = user_file(environ)
+    layers = [
+        (str(user), _read(user, problems)),
+        ("the environment", _from_environment(environ)),
+        ("the editor's options", _snake(client_options or {})),
+        ("the command line", _snake(flags or {})),
+    ]
+    merged: Layer = {}
+    for source, layer in layers:
+        _merge(merged, _valid_part(layer, source, problems))
+    tightening = workspace_file(workspace)
+    _tighten(merged, _read(tightening, problems), str(tightening), problems)
+    return Loaded(Settings.model_validate(merged), tuple(problems))
+
+
+def _read(path: Path, problems: list[str]) -> Layer:
+    try:
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        problems.append(f"{path} was ignored: {error}.")
+        return {}
+
+
+def _from_environment(environ: Mapping[str, str]) -> Layer:
+    layer: Layer = {}
+    for name, keys in _ENVIRONMENT.items():
+        # A variable that is set to nothing counts as not set, as shells make unsetting awkward.
+        if value := environ.get(name, "").strip():
+            target = layer
+            for key in keys[:-1]:
+                target = target.setdefault(key, {})
+            target[keys[-1]] = value
+    return layer
+
+
+def _snake(value: Mapping[str, Any]) -> Layer:
+    return {
+        re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: f"_{m.group(1).lower()}", str(key)): (
+            _snake(inner) if isinstance(inner, Mapping) else inner
+        )
+        for key, inner in value.items()
+    }
+
+
+def _valid_part(layer: Layer, source: str, problems: list[str]) -> Layer:
+    """The layer without the values that do not fit, each of which is reported."""
+    while True:
+        try:
+            Settings.model_validate(layer)
+            return layer
+        except ValidationError as error:
+            # One at a time: taking out an element of a list moves those behind it.
+            detail = error.errors(include_url=False, include_input=False)[0]
+            keys = _remove(layer, detail["loc"])
+            unknown = detail["type"] == "extra_forbidden"
+            reason = "this version does not know it" if unknown else detail["msg"]
+            problems.append(f"{source}: {'.'.join(keys)} was ignored: {reason}.")
+
+
+def _remove(layer: Layer, where: Sequence[str | int]) -> list[str]:
+    """Take out the value at a location, or the deepest one on the way that exists.
+
+    Only the element goes from a list: losing a whole list of deny rules would widen what is allowed.
+    """
+    target: Any = layer
+    for depth, key in enumerate(where):
+        inner, last = target[key], depth == len(where) - 1
+        if last or not _has(inner, where[depth + 1]):
+            del target[key]
+            return [str(part) for part in where[: depth + 1]]
+        target = inner
+    raise AssertionError("a validation error has a location")
+
+
+def _has(inner: object, key: str | int) -> bool:
+    if isinstance(inner, dict):
+        return key in inner
+    return isinstance(inner, list) and isinstance(key, int) and key < len(inner)
+
+
+def _merge(into: Layer, layer: Layer) -> None:
+    for key, value in layer.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def _tighten(merged: Layer, layer: Layer, source: str, problems: list[str]) -> None:
+    for keys, value in _leaves(layer):
+        if keys in _TIGHTENING and isinstance(value, list) and _all_strings(value):
+            section = merged.setdefault(keys[0], {})
+            section[keys[1]] = (*section.get(keys[1], ()), *value)
+        else:
+            problems.append(
+                f"{source}: {'.'.join(keys)} was ignored: a workspace may only add rules under "
+                "permissions.ask and permissions.deny."
+            )
+
+
+def _leaves(layer: Layer, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in layer.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key), value
+
+
+def _all_strings(values: list[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
