@@ -23,9 +23,10 @@ _CUT_CALL = (
 class LLMNode:
     """Asks the model once: calls route to `tools`, text to the end, neither is an error."""
 
-    def __init__(self, turn: Turn) -> None:
-        """Serves one turn."""
+    def __init__(self, turn: Turn, *, offer_tools: bool = True) -> None:
+        """Serves one turn; without `offer_tools` the model is not told of any tool."""
         self._turn = turn
+        self._offer_tools = offer_tools
 
     async def process(self, state: State) -> State:
         """Add the reply to the state's messages.
@@ -63,7 +64,8 @@ class LLMNode:
                 return reply
             except StreamBroken as error:
                 shown = reply.text
-                if attempt == turn.limits.max_recoveries:
+                # Before anything was shown, the model has tried again by itself already.
+                if attempt == turn.limits.max_recoveries or not reply.begun:
                     _keep_text(state, shown)
                     raise
                 await turn.emit(Status(state="retrying", message=f"{error.message} Asking again."))
@@ -77,7 +79,7 @@ class LLMNode:
         request = ModelRequest(
             system=turn.system,
             items=tuple(items),
-            tools=turn.tools.definitions(),
+            tools=turn.tools.definitions() if self._offer_tools else (),
             max_tokens=turn.limits.max_tokens,
             temperature=turn.limits.temperature,
         )

@@ -56,7 +56,7 @@ class FromPassages:
     async def run(self, turn: Turn, state: State) -> State:
         """Run the graph `llm` alone, over the passages."""
         await show_passages(turn, state, self._passages, self._limit)
-        return await GraphRunner({"llm": LLMNode(turn)}).run(state)
+        return await GraphRunner({"llm": LLMNode(turn, offer_tools=False)}).run(state)
 
 
 async def show_passages(turn: Turn, state: State, passages: Passages, limit: int) -> None:

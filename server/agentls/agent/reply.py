@@ -46,11 +46,9 @@ class Overlap:
         return self._held
 
     def close(self) -> str:
-        """At the end of the reply: held text that was too short to be a repetition of all."""
-        if self._open:
-            return ""
-        self._open = True
-        return "" if self._shown.startswith(self._held) else self._held
+        """At the end of the reply: held text that repeats too little to be a repetition."""
+        held, self._held = self._held, ""
+        return "" if self._open else held
 
 
 class Reply:
@@ -74,6 +72,11 @@ class Reply:
         self._items: list[Item] = []
         self.aborted_calls = 0
         self.stop_reason: StopReason | str | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether any block was opened."""
+        return bool(self._indices)
 
     @property
     def text(self) -> str:
