@@ -1,0 +1,203 @@
+"""The composition root: settings in, a wired agent out. Only this module imports everything."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from agentls.agent.pipeline import FromPassages, Pipeline, ReAct
+from agentls.agent.session import Agent, Session
+from agentls.agent.turn import Limits
+from agentls.core.errors import UnknownSession
+from agentls.core.ports import Buffers, Memory, Mode, Model, Passage
+from agentls.core.requests import ModelInfo
+from agentls.llm.registry import PROVIDERS, ProviderConfig, create
+from agentls.llm.selection import Choice, choose
+from agentls.memory.budget import TokenBudget
+from agentls.memory.sliding import SlidingWindow
+from agentls.permissions.approvals import SessionApprovals
+from agentls.permissions.policy import RulePolicy
+from agentls.permissions.rules import parse_rules
+from agentls.settings import Settings
+from agentls.tools.builtin import builtin
+from agentls.tools.output import ToolLimits
+from agentls.workspace.documents import Documents
+from agentls.workspace.passages import KeywordPassages
+from agentls.workspace.process import Subprocesses
+from agentls.workspace.ripgrep import Ripgrep
+from agentls.workspace.roots import Roots
+
+_REPLY_TOKENS = 1024
+"""Room kept in a known context window for the reply."""
+_SMALL_WINDOW_TOKENS = 40_000
+"""Below this, tool output is capped to a share of the window."""
+
+_MODES: Mapping[Mode, str] = {
+    "plan": "This is plan mode: look and propose; nothing can be changed or run.",
+    "ask": "The user is asked before anything is changed or run.",
+    "edit": "Make the changes that the request needs; the user may be asked about them.",
+}
+
+
+def models_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where downloaded weights are kept."""
+    base = environ.get("XDG_CACHE_HOME", "")
+    cache = Path(base) / "agentls" if base else user_cache_path("agentls", appauthor=False)
+    return cache / "models"
+
+
+class App:
+    """A workspace with everything an agent needs there, shared by all of its sessions.
+
+    `problems` are sentences about rules that do not parse; `choice` is which model was chosen and
+    why, once it was.
+    """
+
+    def __init__(
+        self, settings: Settings, *, workspace: Path, buffers: Buffers | None = None
+    ) -> None:
+        """Wire the parts; nothing is started or loaded until it is used."""
+        self.settings = settings
+        self.workspace = workspace
+        self.choice: Choice | None = None
+        self._model: Model | None = None
+        self._choosing = asyncio.Lock()
+        self._sessions: dict[str, Session] = {}
+        roots = Roots(workspace)
+        files = Documents(roots, buffers)
+        search = Ripgrep(roots)
+        limits = ToolLimits(max_output_bytes=settings.turn.max_output_bytes)
+        self.tools = builtin(
+            files,
+            search,
+            Subprocesses(roots.folders[0]),
+            limits,
+            readable=lambda path: self.policy.readable(path),
+        )
+        permissions = settings.permissions
+        rules, self.problems = parse_rules(
+            tools=[definition.name for definition in self.tools.definitions()],
+            allow=permissions.allow,
+            ask=permissions.ask,
+            deny=permissions.deny,
+        )
+        self.policy = RulePolicy(rules)
+        self._passages = KeywordPassages(roots, search, files)
+        self._agent = Agent(
+            model=self.model,
+            tools=self.tools,
+            policy=self.policy,
+            memory=self._memory,
+            pipeline=self._pipeline,
+            system=self._system,
+            limits=self._limits,
+        )
+
+    def new_session(self, *, mode: Mode | None = None, title: str = "") -> Session:
+        """Start a conversation."""
+        session = Session(
+            agent=self._agent,
+            approvals=SessionApprovals(),
+            mode=mode or self.settings.permissions.mode,
+            title=title,
+        )
+        self._sessions[session.session_id] = session
+        return session
+
+    def session(self, session_id: str) -> Session:
+        """A conversation by its id.
+
+        Raises:
+            UnknownSession: no conversation of this process has the id.
+        """
+        session = self._sessions.get(session_id)
+        if session is None:
+            raise UnknownSession(
+                f"There is no session {session_id!r}.", hint="Start one with agent/session/new."
+            )
+        return session
+
+    def sessions(self) -> list[Session]:
+        """All conversations of this process, oldest first."""
+        return list(self._sessions.values())
+
+    async def model(self) -> Model:
+        """The model that answers, chosen on first use and kept.
+
+        Raises:
+            NoModel: nothing configured, nothing found.
+            Unauthorized: the chosen provider needs a key and there is none.
+            SettingsError: the chosen provider is unknown or cannot work as configured.
+        """
+        async with self._choosing:
+            if self._model is None:
+                llm = self.settings.llm
+                choice = await choose(llm.provider, self._provider_configs(), llm.model)
+                self._model = create(choice.provider, choice.config)
+                self.choice = choice
+            return self._model
+
+    async def passages(self, question: str, *, limit: int = 5) -> Sequence[Passage]:
+        """The parts of the workspace that fit a question best, found by keyword."""
+        return await self._passages.find(question, limit=limit)
+
+    async def aclose(self) -> None:
+        """Release the model: connections and child processes."""
+        model, self._model = self._model, None
+        if model is not None:
+            await model.aclose()
+
+    def _provider_configs(self) -> dict[str, ProviderConfig]:
+        llm = self.settings.llm
+        configs = {
+            name: ProviderConfig(
+                **getattr(llm, name).model_dump(), read_timeout_s=llm.read_timeout_s
+            )
+            for name in PROVIDERS
+            if name not in ("local", "scripted")
+        }
+        configs["local"] = ProviderConfig(**llm.local.model_dump(), models_folder=models_folder())
+        script = Path(llm.script).expanduser() if llm.script else None
+        configs["scripted"] = ProviderConfig(script=script)
+        return configs
+
+    def _memory(self, info: ModelInfo) -> Memory:
+        memory = SlidingWindow(self.settings.memory.max_messages)
+        window = info.capabilities.context_window
+        if window is None:
+            return memory
+        overhead = (self.settings.llm.max_tokens or _REPLY_TOKENS) + _REPLY_TOKENS
+        return TokenBudget(memory, max(window - overhead, window // 4))
+
+    def _pipeline(self, info: ModelInfo) -> Pipeline:
+        match info.capabilities.tool_calling:
+            case "native":
+                return ReAct()
+            case "constrained":
+                return ReAct(self._passages)
+            case "none":
+                return FromPassages(self._passages)
+
+    def _system(self, info: ModelInfo, mode: Mode) -> str:
+        name = "passages.md" if info.capabilities.tool_calling == "none" else "react.md"
+        text = resources.files("agentls.agent.prompts").joinpath(name).read_text("utf-8")
+        return text.format(workspace=self.workspace, mode=_MODES[mode]).strip()
+
+    def _limits(self, _info: ModelInfo) -> Limits:
+        llm, turn = self.settings.llm, self.settings.turn
+        return Limits(
+            max_iterations=turn.max_iterations,
+            max_tokens=llm.max_tokens,
+            temperature=llm.temperature,
+            tool_concurrency=turn.tool_concurrency,
+        )
+
+
+async def build(settings: Settings, *, workspace: Path, buffers: Buffers | None = None) -> App:
+    """Wire an agent for a workspace. Never fails for lack of a model: that shows on first use."""
+    return App(settings, workspace=workspace, buffers=buffers)

@@ -1,0 +1,141 @@
+"""Where a provider's requests go, and what they carry to be let in.
+
+Owns base URL, key, headers and the choice of proxy and certificates. Sends nothing itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import re
+import ssl
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+from pydantic import SecretStr
+
+from agentls import __version__
+from agentls.core.errors import SettingsError, Unauthorized
+from agentls.llm.failures import Origin
+from agentls.llm.redaction import Redactor
+
+_CARRIES_KEY = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+
+
+class Endpoint:
+    """A base URL and its credentials.
+
+    User information in the URL is sent as basic authentication, in place of the key, and shows
+    nowhere.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        provider: str,
+        headers: Mapping[str, str] | None = None,
+        api_key: SecretStr | None = None,
+        uds: Path | None = None,
+    ) -> None:
+        """`headers` win over those made here; `uds` replaces the URL's host.
+
+        Raises:
+            SettingsError: the URL cannot be one.
+        """
+        self._url, user, password = _parse(base_url, provider)
+        self._uds = uds
+        self._extra = dict(headers or {})
+        key = api_key.get_secret_value().strip() if api_key else ""
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode() if user or password else ""
+        self._authorization = f"Basic {basic}" if basic else f"Bearer {key}" if key else ""
+        self.redact = Redactor([key, basic, password, *self._extra.values()])
+        shown = self._url.copy_with(query=None)
+        self.origin = Origin(
+            provider=provider,
+            url=str(shown) if uds is None else "a local socket",
+            has_key=bool(key or basic) or any(map(_CARRIES_KEY.search, self._extra)),
+            is_local=uds is not None or _is_loopback(self._url.host),
+        )
+
+    def url(self, path: str) -> httpx.URL:
+        """The address of a path below the base URL; a query of the base URL stays."""
+        return self._url.copy_with(path=self._url.path.rstrip("/") + path)
+
+    def headers(self) -> dict[str, str]:
+        """Headers of every request.
+
+        Raises:
+            Unauthorized: a value cannot be sent; httpx would name it in its own error.
+        """
+        headers = {
+            "Accept": "text/event-stream, application/json",
+            # Compression makes a stream wait until a block is full.
+            "Accept-Encoding": "identity",
+            "User-Agent": f"agentls/{__version__}",
+        }
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        headers |= self._extra
+        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+            raise Unauthorized(
+                f"The key or a header for {self.origin.provider} holds characters that cannot be "
+                "sent.",
+                hint="Copy it again, without quotes or line ends.",
+                provider=self.origin.provider,
+            )
+        return headers
+
+    def open_client(self) -> httpx.AsyncClient:
+        """A new client. Loopback and sockets know no proxy; elsewhere the environment says.
+
+        Raises:
+            SettingsError: the environment names a proxy that cannot be used.
+        """
+        if self._uds is not None:
+            socket = httpx.AsyncHTTPTransport(uds=str(self._uds), verify=_no_certificates())
+            return httpx.AsyncClient(transport=socket, trust_env=False)
+        if self.origin.is_local:
+            plain = self._url.scheme == "http"
+            return httpx.AsyncClient(verify=_no_certificates() if plain else True, trust_env=False)
+        try:
+            return httpx.AsyncClient()
+        except (ImportError, ValueError, httpx.InvalidURL):
+            raise SettingsError(
+                "A proxy of the environment cannot be used: its address or its kind is not "
+                "supported.",
+                hint="Check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.",
+            ) from None
+
+
+def _parse(base_url: str, provider: str) -> tuple[httpx.URL, str, str]:
+    """The URL without user information, the user and the password."""
+    try:
+        url = httpx.URL(base_url.strip())
+        user, password = url.username, url.password
+        url = url.copy_with(username=None, password=None, fragment=None)
+    except (httpx.InvalidURL, ValueError):
+        url, user, password = httpx.URL(""), "", ""
+    if url.scheme not in ("http", "https") or not url.host:
+        # The text is not quoted: it may hold a password.
+        raise SettingsError(
+            f"The base URL for {provider} is no address of a server.",
+            hint="It looks like https://api.example.com/v1 or http://localhost:8080/v1.",
+        )
+    return url, user, password
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _no_certificates() -> ssl.SSLContext:
+    """Trusts no one, for connections without TLS: loading certificates takes some 40 ms."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

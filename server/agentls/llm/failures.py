@@ -1,0 +1,188 @@
+"""What a provider's refusal means, as one of the errors of `core.errors` that a person can act on.
+
+Owns the reading of HTTP statuses and of error objects, inside a stream or as a body. Knows nothing
+of httpx, of any scheme's other messages, or of when to try again.
+"""
+
+from __future__ import annotations
+
+import http
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from agentls.core.errors import (
+    BadRequest,
+    ModelError,
+    RateLimited,
+    StreamBroken,
+    Unauthorized,
+    Unreachable,
+)
+from agentls.core.text import visible
+
+RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+_MAX_SAID = 600
+"""Characters of a provider's own words that are passed on."""
+
+_CONTEXT = re.compile(
+    r"context[_ ]length[_ ]exceeded|maximum context length|exceed\w*[^.]{0,80}context"
+    r"|context[^.]{0,60}(exceed|overflow)|prompt is too long|input is too long|too many tokens",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(
+    r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE
+)
+_KINDS = (  # of an error object that names no status, by its type or code
+    (re.compile(r"quota|balance|rate.?limit|too.?many.?requests", re.IGNORECASE), 429),
+    (re.compile(r"auth|api.?key", re.IGNORECASE), 401),
+    (re.compile(r"permission|forbidden", re.IGNORECASE), 403),
+    (re.compile(r"context|invalid|bad.?request|unsupported", re.IGNORECASE), 400),
+    (re.compile(r"not.?found", re.IGNORECASE), 404),
+    (re.compile(r"overload|unavailable|capacity", re.IGNORECASE), 503),
+    (re.compile(r"server|internal|api.?error", re.IGNORECASE), 500),
+)
+
+
+class Silent(Unreachable):
+    """Connected, but no answer began in time: asking again would only wait as long again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request went. `url` is fit to show: no user, no query."""
+
+    provider: str
+    url: str
+    has_key: bool = False
+    is_local: bool = False
+
+
+def from_status(
+    origin: Origin,
+    status: int,
+    body: bytes,
+    *,
+    retry_after_s: float | None = None,
+    location: str = "",
+    redact: Callable[[str], str],
+) -> ModelError:
+    """The error behind a response that is no answer. `body` may be cut off anywhere."""
+    said, kind = _body_said(body)
+    phrase = _phrase(status)
+    message = f"{origin.provider} answered {status}{phrase and f' ({phrase})'}"
+    if said:
+        message += f": {_shown(redact(said))}"
+    error = _classified(status, f"{kind} {said}", message.rstrip(".") + ".", origin.provider)
+    error.hint = error.hint or _hint(origin, status, redact(location))
+    error.retry_after_s = retry_after_s
+    if error.retryable and retry_after_s and retry_after_s >= 1:
+        error.hint = f"It asks to wait {retry_after_s:.0f} s. {error.hint}".strip()
+    return error
+
+
+def from_report(provider: str, report: object, redact: Callable[[str], str]) -> ModelError:
+    """The error behind an error object that came in place of, or inside, an answer.
+
+    One that does not say what it is counts as a broken stream.
+    """
+    said, kind = _said(report)
+    message = f"{provider} reported an error: {_shown(redact(said or kind)) or 'no reason given'}"
+    message = message.rstrip(".") + "."
+    status = _status_of(report, kind)
+    if status is None:
+        if _CONTEXT.search(said):
+            status = 400
+        else:
+            return StreamBroken(message, provider=provider)
+    return _classified(status, f"{kind} {said}", message, provider)
+
+
+def _classified(status: int, said: str, message: str, provider: str) -> ModelError:
+    retryable = status in RETRYABLE
+    if status in (401, 403):
+        return Unauthorized(message, provider=provider, status=status)
+    if status != 429 and _CONTEXT.search(said):
+        hint = "It is longer than the model's context: start a new session, or send less."
+        return BadRequest(message, hint=hint, provider=provider, status=status)
+    if status == 402 or (status == 429 and _QUOTA.search(said)):
+        hint = "The account has no credit left: top it up, or choose another provider."
+        return RateLimited(message, hint=hint, provider=provider, status=status, retryable=False)
+    if status == 429:
+        return RateLimited(message, provider=provider, status=status)
+    if status < 500 and not retryable:
+        return BadRequest(message, provider=provider, status=status)
+    return ModelError(message, provider=provider, status=status, retryable=retryable)
+
+
+def _hint(origin: Origin, status: int, location: str) -> str:
+    variable = re.sub(r"\W", "_", origin.provider).upper() + "_API_KEY"
+    if status in (401, 403):
+        return f"Check {variable}." if origin.has_key else f"No key was sent: set {variable}."
+    if 300 <= status < 400:
+        to = f" to {location}" if location else ""
+        return f"Redirects{to} are not followed: set the final address as the base URL."
+    if status in (404, 405):
+        versioned = re.search(r"/v\d\w*/?$", origin.url)
+        ending = "" if versioned else ", which for most servers ends in /v1"
+        return f"Check the model's name and the base URL {origin.url}{ending}."
+    if status == 429:
+        return "Wait a little, or choose another model."
+    if status >= 500:
+        return "The server has a problem: try again later, or choose another model."
+    return ""
+
+
+def _phrase(status: int) -> str:
+    if status == 529:
+        return "overloaded"
+    try:
+        return http.HTTPStatus(status).phrase.lower()
+    except ValueError:
+        return ""
+
+
+def _body_said(body: bytes) -> tuple[str, str]:
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        # A page of markup says nothing to a person that the status does not.
+        return ("" if text.startswith("<") else text), ""
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    inner = value.get("error") if isinstance(value, dict) else None
+    return _said(inner or value)
+
+
+def _said(report: object) -> tuple[str, str]:
+    """A report's own words, and its type and code."""
+    if isinstance(report, str):
+        return report, ""
+    if not isinstance(report, Mapping):
+        return "", ""
+    kind = " ".join(str(report[key]) for key in ("type", "code", "status") if report.get(key))
+    for key in ("message", "detail", "msg", "error"):
+        value = report.get(key)
+        if isinstance(value, str) and value.strip():
+            return value, kind
+        if value:
+            return json.dumps(value, default=str), kind
+    return "", kind
+
+
+def _status_of(report: object, kind: str) -> int | None:
+    if isinstance(report, Mapping):
+        for key in ("status", "status_code", "code"):
+            value = report.get(key)
+            if isinstance(value, str) and value.isdecimal() and len(value) == 3:
+                value = int(value)
+            if isinstance(value, int) and 400 <= value <= 599:
+                return value
+    return next((status for pattern, status in _KINDS if pattern.search(kind)), None)
+
+
+def _shown(text: str) -> str:
+    text = visible(" ".join(text.split()))
+    return text if len(text) <= _MAX_SAID else text[: _MAX_SAID - 1] + "…"

@@ -1,0 +1,115 @@
+"""A model behind HTTP: a scheme's requests and replies over a transport.
+
+Owns the order of things in one request: check, send, read, ask again. Knows no wire format and no
+HTTP library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from pydantic import JsonValue
+
+from agentls.core.errors import ModelError, StreamBroken
+from agentls.core.events import Event, Ping, Status
+from agentls.core.requests import ModelInfo, ModelRequest
+from agentls.llm.media import check_media
+from agentls.llm.scheme import Scheme
+from agentls.llm.transport import Transport
+
+
+class HttpModel:
+    """Implements `core.ports.Model`."""
+
+    def __init__(self, info: ModelInfo, scheme: Scheme, transport: Transport) -> None:
+        """The transport is closed with the model."""
+        self._info = info
+        self._scheme = scheme
+        self._transport = transport
+
+    @property
+    def info(self) -> ModelInfo:
+        """Name, provider, capabilities."""
+        return self._info
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        """Stream one reply; see `core.ports.Model`.
+
+        As long as nothing but pings was given, a failure that may pass is tried again by the
+        transport's policy, announced by `Status(state="retrying")`. Afterwards it is a broken
+        stream: what was said must not be said twice.
+
+        Raises:
+            ModelError: classified, without secrets.
+        """
+        check_media(self._info, request)
+        body = self._scheme.build(request)
+        retry = self._transport.retry
+        attempt = 1
+        while True:
+            shown = False
+            try:
+                async with contextlib.aclosing(self._attempt(body)) as events:
+                    async for event in events:
+                        shown = shown or not isinstance(event, Ping)
+                        yield event
+                return
+            except ModelError as error:
+                failure = self._told(error, shown)
+                delay_s = None if shown else retry.delay_s(attempt, failure)
+                if delay_s is None:
+                    if failure is error:
+                        raise
+                    raise failure from error
+            attempt += 1
+            yield Status(
+                state="retrying",
+                message=f"{failure.message} Trying again in {delay_s:.1f} s "
+                f"(attempt {attempt} of {retry.attempts}).",
+            )
+            await retry.sleep(delay_s)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._transport.aclose()
+
+    async def _attempt(self, body: dict[str, JsonValue]) -> AsyncGenerator[Event, None]:
+        reader = self._scheme.reader()
+        broken: StreamBroken | None = None
+        async with self._transport.post_stream(self._scheme.path, body) as chunks:
+            try:
+                while (chunk := await _next(chunks, reader.patience_s)) is not None:
+                    for event in reader.feed(chunk):
+                        yield event
+            except StreamBroken as error:
+                broken = error
+            try:
+                # After a break too: the reader knows whether the reply was whole by then, and
+                # which blocks are open.
+                for event in reader.close():
+                    yield event
+            except StreamBroken as error:
+                raise broken or error from None
+
+    def _told(self, error: ModelError, shown: bool) -> ModelError:
+        """The error without keys, and as a broken stream when a part of the reply was shown."""
+        error.message = self._transport.redact(error.message)
+        error.args = (error.message,)
+        if not (shown and error.retryable) or isinstance(error, StreamBroken):
+            return error
+        return StreamBroken(
+            error.message, hint=error.hint, provider=error.provider, status=error.status
+        )
+
+
+async def _next(chunks: AsyncIterator[bytes], patience_s: float | None) -> bytes | None:
+    """The next bytes; None at the end, or when they are not worth waiting for any longer."""
+    if patience_s is None:
+        return await anext(chunks, None)
+    try:
+        async with asyncio.timeout(patience_s):
+            return await anext(chunks, None)
+    except TimeoutError:
+        return None

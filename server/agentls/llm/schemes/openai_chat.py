@@ -1,0 +1,103 @@
+"""The wire format of `/chat/completions`, as OpenAI made it and many servers speak it.
+
+Serves OpenAI, Groq, DeepSeek, vLLM, LM Studio, llama.cpp's server and Ollama's /v1. Owns the
+request; `openai_messages` has the history, `openai_reader` the reply.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from pydantic import JsonValue
+
+from agentls.core.requests import ModelRequest, ToolDefinition
+from agentls.llm.schemes.openai_messages import to_messages
+from agentls.llm.schemes.openai_reader import ChatReader
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one."""
+    return f"call_{uuid.uuid4().hex}"
+
+
+class OpenAIChat:
+    """A `llm.scheme.Scheme`."""
+
+    path = "/chat/completions"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        provider: str = "openai",
+        extra_body: Mapping[str, JsonValue] | None = None,
+        replay_reasoning: bool = False,
+        max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
+        new_id: Callable[[], str] = new_call_id,
+    ) -> None:
+        """A format for one model.
+
+        Args:
+            model: the name the server knows the model by.
+            provider: the name used in messages and on reasoning.
+            extra_body: put over the request's own fields; null takes a field out.
+            replay_reasoning: send earlier reasoning back, as some models want between tool calls.
+            max_tokens_key: OpenAI's own reasoning models know only `max_completion_tokens`.
+            new_id: makes ids for calls that came without one.
+        """
+        self._model = model
+        self._provider = provider
+        self._extra = dict(extra_body or {})
+        self._replay_reasoning = replay_reasoning
+        self._max_tokens_key = max_tokens_key
+        self._new_id = new_id
+
+    def build(self, request: ModelRequest) -> dict[str, JsonValue]:
+        """See `llm.scheme.Scheme.build`."""
+        body: dict[str, JsonValue] = {
+            "model": self._model,
+            "messages": to_messages(
+                request.system,
+                request.items,
+                provider=self._provider,
+                replay_reasoning=self._replay_reasoning,
+            ),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.max_tokens is not None:
+            body[self._max_tokens_key] = request.max_tokens
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.seed is not None:
+            body["seed"] = request.seed
+        if request.response_schema is not None:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "reply",
+                    "schema": request.response_schema,
+                    "strict": True,
+                },
+            }
+        body |= self._extra
+        return {key: value for key, value in body.items() if value is not None}
+
+    def reader(self) -> ChatReader:
+        """See `llm.scheme.Scheme.reader`."""
+        return ChatReader(self._provider, self._new_id)
+
+
+def _tool(tool: ToolDefinition) -> dict[str, JsonValue]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+        },
+    }

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from agentls.core.errors import NoModel, Unreachable
+from agentls.llm.registry import ProviderConfig
+from agentls.llm.selection import Choice, choose
+from support.openai_server import OpenAIServer, Reply
+
+
+def tags(*names: str) -> Reply:
+    body = json.dumps({"models": [{"name": name} for name in names]}).encode()
+    return Reply([body], headers={"Content-Type": "application/json"})
+
+
+@pytest.fixture
+def closed_port() -> Iterator[str]:
+    """An address where nobody listens and nobody else can start to."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+def at(server: OpenAIServer) -> str:
+    return server.url.removesuffix("/v1")
+
+
+async def test_an_explicit_provider_is_taken_as_it_is() -> None:
+    config = ProviderConfig(model="a", base_url="http://127.0.0.1:1/v1")
+    assert await choose("openai", {"openai": config}, "b") == Choice(
+        "openai", config.model_copy(update={"model": "b"}), "openai is the chosen provider"
+    )
+
+
+async def test_an_unknown_provider_is_left_to_the_registry() -> None:
+    assert (await choose("nope", {})).provider == "nope"
+
+
+async def test_auto_takes_what_the_user_configured_first(closed_port: str) -> None:
+    configs = {
+        "ollama": ProviderConfig(base_url=closed_port),
+        "openai": ProviderConfig(base_url="http://127.0.0.1:1/v1"),
+        "groq": ProviderConfig(api_key=SecretStr("k")),
+    }
+    choice = await choose("auto", configs)
+    assert (choice.provider, choice.reason) == ("openai", "a base URL is set for openai")
+
+
+async def test_auto_takes_a_running_ollama_before_a_key() -> None:
+    async with OpenAIServer(tags("qwen2.5-coder:7b", "llama3")) as server:
+        configs = {
+            "ollama": ProviderConfig(base_url=at(server)),
+            "openai": ProviderConfig(api_key=SecretStr("k")),
+        }
+        choice = await choose("auto", configs)
+        assert (choice.provider, choice.config.model) == ("ollama", "qwen2.5-coder:7b")
+        assert (await server.exchange()).path == "/api/tags"
+
+
+async def test_auto_takes_the_first_key(closed_port: str) -> None:
+    configs = {
+        "ollama": ProviderConfig(base_url=closed_port),
+        "deepseek": ProviderConfig(api_key=SecretStr("k")),
+        "groq": ProviderConfig(api_key=SecretStr("k")),
+    }
+    choice = await choose("auto", configs)
+    assert (choice.provider, choice.reason) == ("groq", "GROQ_API_KEY is set")
+
+
+async def test_auto_takes_a_model_named_as_embedded_without_looking_further(
+    tmp_path: Path,
+) -> None:
+    choice = await choose("auto", {"openai": ProviderConfig(base_url="http://x/v1")}, "qwen1.5b")
+    assert (choice.provider, choice.config.model) == ("local", "qwen1.5b")
+
+
+@pytest.mark.parametrize("answer", ["nothing", "no models"])
+async def test_with_nothing_found_the_error_says_what_was_looked_for(
+    closed_port: str, tmp_path: Path, answer: str
+) -> None:
+    async with OpenAIServer(tags()) as server:
+        url = closed_port if answer == "nothing" else at(server)
+        configs = {
+            "ollama": ProviderConfig(base_url=url),
+            "local": ProviderConfig(models_folder=tmp_path),
+        }
+        with pytest.raises(NoModel) as caught:
+            await choose("auto", configs)
+    state = "not running" if answer == "nothing" else "running, but it has no model"
+    assert caught.value.message == (
+        "No model was found. Looked for a provider in the settings (LLM_PROVIDER, a base URL): "
+        f"none; Ollama at {url}: {state}; "
+        "a key (OPENAI_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY): none set; "
+        "the embedded model: no weights downloaded."
+    )
+    assert [line.strip()[:2] for line in caught.value.hint.split("\n")[1:]] == ["1.", "2.", "3."]
+
+
+async def test_a_chosen_ollama_without_a_model_takes_its_newest() -> None:
+    async with OpenAIServer(tags("b", "a")) as server:
+        choice = await choose("ollama", {"ollama": ProviderConfig(base_url=at(server))})
+        assert choice.config.model == "b"
+
+
+async def test_a_chosen_ollama_that_is_down_is_unreachable(closed_port: str) -> None:
+    with pytest.raises(Unreachable, match="ollama"):
+        await choose("ollama", {"ollama": ProviderConfig(base_url=closed_port)})
+
+
+async def test_a_chosen_ollama_without_any_model_says_how_to_get_one() -> None:
+    async with OpenAIServer(tags()) as server:
+        with pytest.raises(NoModel, match="ollama pull"):
+            await choose("ollama", {"ollama": ProviderConfig(base_url=at(server))})
+
+
+async def test_something_else_at_the_address_is_not_ollama() -> None:
+    async with OpenAIServer(Reply([b"[]"], headers={"Content-Type": "application/json"})) as server:
+        with pytest.raises(Unreachable, match="not Ollama"):
+            await choose("ollama", {"ollama": ProviderConfig(base_url=at(server))})
