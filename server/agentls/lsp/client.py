@@ -1,0 +1,87 @@
+"""What a client said about itself in `initialize`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from lsprotocol import types
+from pygls.uris import to_fs_path
+
+from agentls.lsp.positions import Encoding
+
+_ENCODINGS = ("utf-8", "utf-16", "utf-32")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Facts that do not change during a connection.
+
+    `options` are the settings sent as `initializationOptions`, without what the client can do.
+    """
+
+    process_id: int | None = None
+    encoding: Encoding = "utf-16"
+    applies_edits: bool = False
+    versioned_edits: bool = False
+    asks_permission: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def describe(params: types.InitializeParams, capabilities: Mapping[str, Any]) -> Client:
+    """Read what this server needs; `capabilities` are raw, and what does not fit counts as absent.
+
+    They are not read by lsprotocol, so that an editor newer than it is no error, and because
+    building all its capability types takes longer than everything else here.
+    """
+    workspace = _section(capabilities, "workspace")
+    options = dict(_section({"options": params.initialization_options}, "options"))
+    announced = options.pop("capabilities", None)
+    permission = _section({"announced": announced}, "announced").get("permission")
+    return Client(
+        process_id=params.process_id,
+        encoding=_encoding(_section(capabilities, "general").get("positionEncodings")),
+        applies_edits=workspace.get("applyEdit") is True,
+        versioned_edits=_section(workspace, "workspaceEdit").get("documentChanges") is True,
+        asks_permission=permission is True or isinstance(permission, dict),
+        options=options,
+    )
+
+
+def root_folders(params: types.InitializeParams) -> tuple[Path, ...]:
+    """The folders the client opened, in its order, without those that are not on this machine."""
+    if params.workspace_folders:
+        return folders(folder.uri for folder in params.workspace_folders)
+    if params.root_uri is not None:
+        return folders([params.root_uri])
+    if params.root_path is not None:
+        return (Path(params.root_path),)
+    return ()
+
+
+def folders(uris: Iterable[str]) -> tuple[Path, ...]:
+    """Local paths of URIs."""
+    return tuple(path for uri in uris if (path := path_of(uri)) is not None)
+
+
+def path_of(uri: str) -> Path | None:
+    """The local path a URI names; None for anything but an absolute `file:` path."""
+    if not uri.lower().startswith("file:"):
+        return None
+    path = to_fs_path(uri)
+    return Path(path) if path and "\0" not in path and Path(path).is_absolute() else None
+
+
+def _encoding(offered: object) -> Encoding:
+    """The client's first choice among those that exist; UTF-16 when it names none."""
+    for name in offered if isinstance(offered, list) else ():
+        if name in _ENCODINGS:
+            return cast("Encoding", name)
+    return "utf-16"
+
+
+def _section(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    section = value.get(key)
+    return section if isinstance(section, dict) else {}

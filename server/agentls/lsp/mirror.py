@@ -1,0 +1,150 @@
+"""The documents an editor holds open, as its notifications describe them.
+
+Owns their text and versions. pygls's own mirror is not used: it splits lines where no editor does
+(form feed, NEL, U+2028), after which incremental changes corrupt it. Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentls.lsp.positions import Encoding, Range, document_lines, replace_range
+
+_log = logging.getLogger(__name__)
+
+Change = tuple[Range | None, str]
+"""A new text for a range; for the whole document where the range is None."""
+
+Listener = Callable[["Document | None"], None]
+"""Called after each change of one document, with None once it is closed."""
+
+
+@dataclass(slots=True)
+class Document:
+    """One open document.
+
+    `path` is where its URI points, links included, None for a document that is no file. `broken`
+    says why the text can no longer be trusted; it is empty as long as it can.
+    """
+
+    uri: str
+    path: Path | None
+    version: int
+    lines: list[str]
+    saved_version: int
+    broken: str = ""
+    _text: str | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        if self._text is None:
+            self._text = "".join(self.lines)
+        return self._text
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether it changed since it was opened or saved."""
+        return self.version != self.saved_version
+
+    def _apply(self, changes: Sequence[Change], encoding: Encoding) -> None:
+        self._text = None
+        for where, text in changes:
+            if where is None:
+                self.lines = document_lines(text)
+            else:
+                replace_range(self.lines, where, text, encoding)
+
+
+class Mirror:
+    """All open documents, by URI."""
+
+    def __init__(self, to_path: Callable[[str], Path | None]) -> None:
+        """`to_path` turns a URI into a path, or None when it does not name a file."""
+        self.encoding: Encoding = "utf-16"
+        self._to_path = to_path
+        self._documents: dict[str, Document] = {}
+        self._listeners: dict[str, list[Listener]] = {}
+
+    def get(self, uri: str) -> Document | None:
+        """An open document by the URI the editor opened it with."""
+        return self._documents.get(uri)
+
+    def at(self, path: Path) -> tuple[Document, ...]:
+        """The open documents of a file: more than one when it is open through a link as well.
+
+        `path` is absolute and free of links. Where a document's own path leads is looked up anew
+        each time, since links may have changed since it was opened.
+        """
+        return tuple(
+            document
+            for document in self._documents.values()
+            if document.path is not None
+            and (document.path == path or document.path.resolve() == path)
+        )
+
+    def open(self, uri: str, version: int, text: str) -> None:
+        """Take in a document; one that is open already is replaced."""
+        document = Document(uri, self._to_path(uri), version, document_lines(text), version)
+        self._documents[uri] = document
+        self._tell(uri, document)
+
+    def change(self, uri: str, version: int, changes: Sequence[Change]) -> None:
+        """Apply changes, in order.
+
+        A version that is not newer means that notifications were lost or came out of order: the
+        text is then not trusted until a newer change brings the whole of it, or a reopening.
+        """
+        document = self._documents.get(uri)
+        if document is None:
+            _log.warning("a change of a document that is not open was ignored")
+            return
+        if version <= document.version:
+            self.distrust(uri, f"version {version} came after version {document.version}")
+            return
+        if document.broken:
+            whole = [no for no, (where, _) in enumerate(changes) if where is None]
+            document.version = version
+            if not whole:
+                return
+            changes = changes[whole[-1] :]
+            document.broken = ""
+        document.version = version
+        document._apply(changes, self.encoding)
+        self._tell(uri, document)
+
+    def save(self, uri: str) -> None:
+        """Note that the text is on disk."""
+        if document := self._documents.get(uri):
+            document.saved_version = document.version
+
+    def close(self, uri: str) -> None:
+        """Forget a document."""
+        if self._documents.pop(uri, None) is not None:
+            self._tell(uri, None)
+
+    def distrust(self, uri: str, reason: str) -> None:
+        """Mark a document whose text can no longer be known."""
+        if document := self._documents.get(uri):
+            _log.warning("an open document is no longer in step with the editor: %s", reason)
+            document.broken = reason
+            self._tell(uri, document)
+
+    @contextmanager
+    def listening(self, uri: str, listener: Listener) -> Iterator[None]:
+        """Have `listener` called for each change of a document while the block runs."""
+        self._listeners.setdefault(uri, []).append(listener)
+        try:
+            yield
+        finally:
+            self._listeners[uri].remove(listener)
+            if not self._listeners[uri]:
+                del self._listeners[uri]
+
+    def _tell(self, uri: str, document: Document | None) -> None:
+        for listener in tuple(self._listeners.get(uri, ())):
+            listener(document)
