@@ -213,6 +213,15 @@ async def test_cancelling_the_reader_closes_the_socket_at_once(reply: Reply) -> 
         assert not any(isinstance(event, BlockStop) for event in seen)
 
 
+async def test_leaving_a_response_unread_closes_the_socket() -> None:
+    async with OpenAIServer(STALLED) as server:
+        transport = Transport(server.url, provider="fake")
+        async with transport.post_stream("/chat/completions", {}):
+            pass
+        await asyncio.wait_for((await server.exchange()).gone.wait(), 5)
+        await transport.aclose()
+
+
 async def test_cancelling_a_wait_between_attempts() -> None:
     waiting = asyncio.Event()
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pexpect
-from pydantic import JsonValue
+import psutil
 
 COMMAND = [sys.executable, "-m", "agentls"]
 _KEPT = ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT", "TMPDIR")
@@ -60,7 +63,7 @@ class Cli:
         }
         return cls(home, workspace, environment)
 
-    def script(self, *replies: dict[str, JsonValue]) -> None:
+    def script(self, *replies: Mapping[str, Any]) -> None:
         """Let the scripted model answer from now on."""
         path = self.home / "script.jsonl"
         path.write_text("".join(json.dumps(reply) + "\n" for reply in replies), "utf-8")
@@ -99,7 +102,7 @@ class Cli:
             COMMAND[0],
             [*COMMAND[1:], *arguments],
             cwd=str(self.workspace),
-            env=environment,  # type: ignore[arg-type]  # the stub asks for os._Environ
+            env=environment,
             dimensions=(rows, columns),
             encoding="utf-8",
             timeout=15,
@@ -112,3 +115,24 @@ def closed_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def until(seen: Callable[[], bool], limit_s: float = 10) -> None:
+    """Wait for something outside this process, which cannot tell."""
+    deadline = time.monotonic() + limit_s
+    while not seen():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        select.select([], [], [], 0.01)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and was not waited for does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def asleep(pid: int) -> bool:
+    """Whether a process waits for something."""
+    return bool(psutil.Process(pid).status() == psutil.STATUS_SLEEPING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
+import posixpath
 import re
 from dataclasses import dataclass, field
 
@@ -30,7 +31,7 @@ class MemoryFiles:
         real = self._resolve(path)
         return PathFacts(
             path=real,
-            exists=real in self.texts,
+            exists=real in self.texts or real in self._folders(),
             secret=real in self.secrets,
             protected=real in self.protected,
             target=real if path in self.links else None,
@@ -38,6 +39,8 @@ class MemoryFiles:
 
     async def read(self, path: str) -> FileText:
         real = self._resolve(path)
+        if real in self._folders():
+            raise PathRefused(f"{real} is a folder.")
         if real not in self.texts:
             raise ToolError(f"there is no file {real}.")
         return FileText(real, self.texts[real], version(self.texts[real]))
@@ -52,11 +55,13 @@ class MemoryFiles:
         return FileText(real, text, version(text))
 
     def _resolve(self, path: str) -> str:
-        real = self.links.get(path, path)
-        folders = {name.rpartition("/")[0] for name in self.texts} | {"."}
-        if real.startswith(("/", "..")) or real in folders:
-            raise PathRefused(f"{path} is outside the workspace, or no file.")
+        real = posixpath.normpath(self.links.get(path, path))
+        if real.startswith(("/", "..")):
+            raise PathRefused(f"{path} is outside the workspace.")
         return real
+
+    def _folders(self) -> set[str]:
+        return {name.rpartition("/")[0] for name in self.texts} | {"."}
 
 
 @dataclass

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 Json = dict[str, Any]
 
@@ -41,6 +41,7 @@ class RawServer:
         workspace: Path,
         *,
         command: Sequence[str] = SERVE,
+        arguments: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
         read: bool = True,
         timeout_s: float = 20.0,
@@ -48,7 +49,7 @@ class RawServer:
         """Start it. With `read` false nobody reads its output until `start_reading`."""
         self.timeout_s = timeout_s
         self.process = subprocess.Popen(
-            [*command],
+            [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -59,12 +60,14 @@ class RawServer:
         self._incoming: queue.Queue[Json | None] = queue.Queue()
         self._errors: list[bytes] = []
         self._next_id = 0
+        self._may_read = threading.Event()
+        self._may_read.set()
         self._threads = [threading.Thread(target=self._drain_errors, daemon=True)]
         self._threads[0].start()
         if read:
             self.start_reading()
 
-    def __enter__(self) -> RawServer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -75,6 +78,7 @@ class RawServer:
     ) -> None:
         self.process.kill()
         self.process.wait()
+        self._may_read.set()
         for thread in self._threads:
             thread.join()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -89,17 +93,20 @@ class RawServer:
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
+    def send(self, message: object) -> None:
+        self.send_bytes(encode(message))
+
     def notify(self, method: str, params: object = None) -> None:
-        self.send_bytes(encode({"jsonrpc": "2.0", "method": method, "params": params}))
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
     def send_request(self, method: str, params: object = None) -> int:
         self._next_id += 1
         message = {"jsonrpc": "2.0", "id": self._next_id, "method": method, "params": params}
-        self.send_bytes(encode(message))
+        self.send(message)
         return self._next_id
 
     def answer(self, request: Json, result: object) -> None:
-        self.send_bytes(encode({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+        self.send({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
     def close_stdin(self) -> None:
         assert self.process.stdin is not None
@@ -112,6 +119,13 @@ class RawServer:
         self._threads.append(thread)
         thread.start()
 
+    def stop_reading(self) -> None:
+        """Take nothing more from the pipe, as a client does that hangs."""
+        self._may_read.clear()
+
+    def resume_reading(self) -> None:
+        self._may_read.set()
+
     def wait_for(self, wanted: Callable[[Json], bool], timeout_s: float | None = None) -> Json:
         """The next message that fits; all that come are kept in `messages`."""
         deadline = time.monotonic() + (timeout_s or self.timeout_s)
@@ -123,8 +137,12 @@ class RawServer:
             if message is None:
                 raise AssertionError(f"the server ended; {self.state()}")
             self.messages.append(message)
+            self.take(message)
             if wanted(message):
                 return message
+
+    def take(self, message: Json) -> None:
+        """Look at each message as it is taken in."""
 
     def response(self, msg_id: int | str | None, timeout_s: float | None = None) -> Json:
         return self.wait_for(lambda m: "method" not in m and m.get("id") == msg_id, timeout_s)
@@ -196,6 +214,7 @@ class RawServer:
         assert self.process.stdout is not None
         while (message := read_frame(self.process.stdout)) is not None:
             self._incoming.put(message)
+            self._may_read.wait()
         self._incoming.put(None)
 
     def _drain_errors(self) -> None:

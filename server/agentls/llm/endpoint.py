@@ -21,6 +21,10 @@ from agentls.llm.failures import Origin
 from agentls.llm.redaction import Redactor
 
 _CARRIES_KEY = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
+_KEY_LENGTH = 16
+"""A header as long as this may hold a key whatever its name is."""
+_LIMITS = httpx.Limits(keepalive_expiry=30.0)
+"""Tools run for a while between two requests; a new TLS connection would take some 100 ms."""
 
 
 class Endpoint:
@@ -50,7 +54,12 @@ class Endpoint:
         key = api_key.get_secret_value().strip() if api_key else ""
         basic = base64.b64encode(f"{user}:{password}".encode()).decode() if user or password else ""
         self._authorization = f"Basic {basic}" if basic else f"Bearer {key}" if key else ""
-        self.redact = Redactor([key, basic, password, *self._extra.values()])
+        secret_headers = [
+            value
+            for name, value in self._extra.items()
+            if _CARRIES_KEY.search(name) or len(value) >= _KEY_LENGTH
+        ]
+        self.redact = Redactor([key, basic, password, *secret_headers])
         shown = self._url.copy_with(query=None)
         self.origin = Origin(
             provider=provider,
@@ -78,7 +87,8 @@ class Endpoint:
         if self._authorization:
             headers["Authorization"] = self._authorization
         headers |= self._extra
-        if not all(value.isascii() and value.isprintable() for value in headers.values()):
+        texts = [text for pair in headers.items() for text in pair]
+        if not all(text.isascii() and text.isprintable() for text in texts):
             raise Unauthorized(
                 f"The key or a header for {self.origin.provider} holds characters that cannot be "
                 "sent.",
@@ -94,13 +104,15 @@ class Endpoint:
             SettingsError: the environment names a proxy that cannot be used.
         """
         if self._uds is not None:
-            socket = httpx.AsyncHTTPTransport(uds=str(self._uds), verify=_no_certificates())
+            socket = httpx.AsyncHTTPTransport(
+                uds=str(self._uds), verify=_no_certificates(), limits=_LIMITS
+            )
             return httpx.AsyncClient(transport=socket, trust_env=False)
         if self.origin.is_local:
-            plain = self._url.scheme == "http"
-            return httpx.AsyncClient(verify=_no_certificates() if plain else True, trust_env=False)
+            verify = _no_certificates() if self._url.scheme == "http" else True
+            return httpx.AsyncClient(verify=verify, limits=_LIMITS, trust_env=False)
         try:
-            return httpx.AsyncClient()
+            return httpx.AsyncClient(limits=_LIMITS)
         except (ImportError, ValueError, httpx.InvalidURL):
             raise SettingsError(
                 "A proxy of the environment cannot be used: its address or its kind is not "

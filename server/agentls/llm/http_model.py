@@ -58,7 +58,7 @@ class HttpModel:
                 return
             except ModelError as error:
                 failure = self._told(error, shown)
-                delay_s = None if shown else retry.delay_s(attempt, failure)
+                delay_s = retry.delay_s(attempt, failure)
                 if delay_s is None:
                     if failure is error:
                         raise
@@ -90,11 +90,16 @@ class HttpModel:
                 # which blocks are open.
                 for event in reader.close():
                     yield event
-            except StreamBroken as error:
-                raise broken or error from None
+            except StreamBroken:
+                if broken is None:
+                    raise
+                raise broken from broken.__cause__
 
     def _told(self, error: ModelError, shown: bool) -> ModelError:
-        """The error without keys, and as a broken stream when a part of the reply was shown."""
+        """The error without keys, and as a broken stream when a part of the reply was shown.
+
+        No policy tries a broken stream again.
+        """
         error.message = self._transport.redact(error.message)
         error.args = (error.message,)
         if not (shown and error.retryable) or isinstance(error, StreamBroken):

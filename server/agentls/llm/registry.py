@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 from pydantic import Field, JsonValue, SecretStr
 
@@ -55,6 +56,7 @@ class Provider:
     model: str = ""
     key_variable: str = ""
     key_needed: bool = False
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
 
 
 def create(name: str, config: ProviderConfig) -> Model:
@@ -100,7 +102,12 @@ def _openai_compatible(provider: Provider, config: ProviderConfig) -> Model:
     )
     return HttpModel(
         ModelInfo(provider=provider.name, name=model, capabilities=capabilities),
-        OpenAIChat(model, provider=provider.name, extra_body=config.extra_body),
+        OpenAIChat(
+            model,
+            provider=provider.name,
+            extra_body=config.extra_body,
+            max_tokens_key="max_tokens" if own_server else provider.max_tokens_key,
+        ),
         transport,
     )
 
@@ -155,6 +162,8 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 model="gpt-5-mini",
                 key_variable="OPENAI_API_KEY",
                 key_needed=True,
+                # Its reasoning models refuse the older name; other servers know only that one.
+                max_tokens_key="max_completion_tokens",
             ),
             Provider(
                 "groq",

@@ -93,6 +93,17 @@ def test_a_key_that_cannot_be_sent_is_not_named(key: str) -> None:
     assert key not in repr(caught.value)
 
 
+def test_a_header_name_that_cannot_be_sent() -> None:
+    with pytest.raises(Unauthorized):
+        Endpoint("http://h", provider="p", headers={"X-Schlüssel": "a"}).headers()
+
+
+def test_headers_that_may_hold_keys_are_taken_out_of_texts() -> None:
+    headers = {"X-Title": "agentls", "api-key": "1234567", "X-Other": "abcdefghijklmnop"}
+    redact = Endpoint("http://h", provider="p", headers=headers).redact
+    assert redact("agentls 1234567 abcdefghijklmnop") == "agentls [key] [key]"
+
+
 @pytest.mark.parametrize(
     ("base_url", "is_local"),
     [
