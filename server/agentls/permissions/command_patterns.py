@@ -74,9 +74,10 @@ class CommandPattern:
 
     def covers(self, command: str) -> bool:
         """The reading of a deny or ask rule."""
-        return any(self._fits(words) for words in invocations(command))
+        return any(map(self.fits, invocations(command)))
 
-    def _fits(self, words: Words) -> bool:
+    def fits(self, words: Words) -> bool:
+        """Whether a deny or ask rule fits one of a line's invocations."""
         if self.words[0] == "*":
             return self._rest.match(_joined(words[1:])) is not None or len(self.words) == 1
         names = (words[0] + "\0", base_name(words[0]) + "\0")

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from agentls.core.text import visible
-from agentls.permissions.shell_lines import EXPANSION, MAX_NESTING, simple_commands
+from agentls.permissions.shell_lines import EXPANSION, MAX_NESTING, read_line
 
 Words = tuple[str, ...]
 
@@ -22,7 +22,7 @@ _PLAIN = re.compile(
 _STDERR_TO_STDOUT = re.compile(r"[ \t]+2>&1[ \t\n]*\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _SPECIAL = re.compile(r"[\s;&|`$()<>'\"]")
-_MAX_WORDS_BEHIND = 100
+_MAX_WORDS_BEHIND = 40
 """Words looked at from each word of a wrapper on, so that long lines take linear time."""
 
 _WRAPPERS = frozenset({
@@ -67,18 +67,23 @@ def invocations(command: str, depth: int = 0) -> Iterator[Words]:
     """Everything a command line might run, as words from the command's name on.
 
     Looks behind operators, substitutions, assignments and commands that run others, into strings
-    given to shells, and, where quoting is in doubt, at the text with all quotes taken out.
+    given to shells; where quoting is in doubt, at the text with all quotes taken out; and where the
+    line may hold a mistake, at each line of it by itself.
     """
-    commands, doubtful = simple_commands(command)
-    if doubtful or depth > MAX_NESTING:
-        commands = [*commands, *_crude(command)]
-    for words in commands:
+    reading = read_line(command)
+    for words in reading.commands:
         yield from _reachable(words, depth)
+    if reading.doubtful or depth > MAX_NESTING:
+        for words in _crude(command):
+            yield from _reachable(words, depth)
+    if reading.irregular and "\n" in command:
+        for line in command.split("\n"):
+            yield from invocations(line, depth)
 
 
 def base_name(word: str) -> str:
     """A command's name without its folder and without expansions, in lower case."""
-    return word.replace(EXPANSION, "").rstrip("}").rpartition("/")[2].casefold() or word
+    return word.replace(EXPANSION, "").replace("}", "").rpartition("/")[2].casefold() or word
 
 
 def _reachable(words: Sequence[str], depth: int) -> Iterator[Words]:
@@ -100,14 +105,16 @@ def _reachable(words: Sequence[str], depth: int) -> Iterator[Words]:
             yield from _reachable(words[at:], depth)
         elif wraps:
             yield words[at : at + _MAX_WORDS_BEHIND]
-            if depth <= MAX_NESTING and _SPECIAL.search(words[at]):
+            if name != "eval" and depth <= MAX_NESTING and _SPECIAL.search(words[at]):
                 yield from invocations(words[at], depth + 1)
     if name == "eval" and depth <= MAX_NESTING:
         yield from invocations(" ".join(words[1:]), depth + 1)
 
 
-def _crude(text: str) -> list[list[str]]:
+def _crude(text: str) -> Iterator[Words]:
     text = re.sub(r"\\\n|['\"\\]", "", text)
     text = re.sub(r"\$\{?IFS\}?|,|\0", " ", text)
     text = re.sub(r"\$\{?[!#]?\w+(?::?[-=+?])?", ";", text)
-    return [words for part in re.split(r"[\n\r;&|()`{}<>$]", text) if (words := part.split())]
+    for part in re.split(r"[\n\r;&|()`{}<>$]", text):
+        if words := part.split():
+            yield tuple(words)

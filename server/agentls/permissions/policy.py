@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from agentls.core.ports import Access, Decision, Mode, PathFacts
 from agentls.core.requests import ToolDefinition
-from agentls.permissions.rules import Rules
+from agentls.permissions.rules import Rules, first_covering
 
 _READ_TOOL = "read_file"
 
@@ -25,14 +25,12 @@ class RulePolicy:
         """The verdict and its reason."""
         if reason := _never(access, mode):
             return Decision("deny", reason)
-        for rule in self.rules.deny:
-            if rule.covers(tool.name, access):
-                return Decision("deny", f"the rule '{rule.text}' denies it.")
+        if rule := first_covering(self.rules.deny, tool.name, access):
+            return Decision("deny", f"the rule '{rule.text}' denies it.")
         if access.effect == "write" and (path := _first_protected(access)):
             return Decision("ask", f"{path} can run code or change what the agent may do.")
-        for rule in self.rules.ask:
-            if rule.covers(tool.name, access):
-                return Decision("ask", f"the rule '{rule.text}' asks.")
+        if rule := first_covering(self.rules.ask, tool.name, access):
+            return Decision("ask", f"the rule '{rule.text}' asks.")
         for rule in self.rules.allow:
             if rule.permits(tool.name, access):
                 return Decision("allow", f"the rule '{rule.text}' allows it.")
@@ -42,7 +40,7 @@ class RulePolicy:
         """Whether a file's text may be shown without asking; a search leaves the others out."""
         access = Access("read", (PathFacts(path=path, exists=True),))
         restricting = (*self.rules.deny, *self.rules.ask)
-        return not any(rule.covers(_READ_TOOL, access) for rule in restricting)
+        return first_covering(restricting, _READ_TOOL, access) is None
 
 
 def _never(access: Access, mode: Mode) -> str:
@@ -51,7 +49,9 @@ def _never(access: Access, mode: Mode) -> str:
     if access.effect == "write":
         for facts in access.paths:
             for name in (facts.path, facts.target or ""):
-                if ".git" in name.casefold().replace("\\", "/").split("/"):
+                # Some systems take `.GIT`, `.git.` and `GIT~1` for `.git` too.
+                parts = (part.rstrip(" .") for part in name.casefold().split("/"))
+                if not {".git", "git~1"}.isdisjoint(parts):
                     return f"{facts.path} belongs to git, which alone writes there."
     return ""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from agentls.core.ports import Access, PathFacts
 from agentls.core.text import visible
 from agentls.permissions.command_patterns import CommandPattern
-from agentls.permissions.commands import plain
+from agentls.permissions.commands import invocations, plain
 from agentls.permissions.globs import PathPattern
 
 _RULE = re.compile(r"\s*(?P<tool>[A-Za-z][\w-]*|\*)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
@@ -73,6 +73,24 @@ class Rules:
     allow: tuple[Rule, ...] = ()
     ask: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
+
+
+def first_covering(rules: Iterable[Rule], tool: str, access: Access) -> Rule | None:
+    """A deny or ask rule that covers the call. A command line is read once for all rules."""
+    by_command: list[tuple[Rule, CommandPattern]] = []
+    for rule in rules:
+        if not isinstance(rule.pattern, CommandPattern):
+            if rule.covers(tool, access):
+                return rule
+        elif rule.tool == tool:
+            by_command.append((rule, rule.pattern))
+    if access.command is None or not by_command:
+        return None
+    for words in invocations(access.command):
+        for rule, pattern in by_command:
+            if pattern.fits(words):
+                return rule
+    return None
 
 
 def parse_rules(

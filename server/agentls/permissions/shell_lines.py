@@ -1,12 +1,15 @@
 """Splits a shell command line into simple commands, following quotes and substitutions. Pure.
 
 Not a grammar: keywords are words like any other. Where it cannot be sure how a shell would read the
-line (a heredoc, `case`, quotes that do not close, a name that is computed), it says so.
+line (a heredoc, `case`, quotes that do not close, a name that is computed), it says so, as well as
+where the line might be no proper one: after a mistake, bash goes on with the next line, be that
+within quotes or not.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 MAX_NESTING = 6
 EXPANSION = "\0"
@@ -15,25 +18,41 @@ EXPANSION = "\0"
 _REDIRECTION = re.compile(r"&>>?|<<<|<<-?|<&|<>|>>|>&|>\||<|>")
 _VARIABLE = re.compile(r"\$(?:\w+|[@*#?$!-]|\{[!#]?\w*(?:\[[^\]]*\])?(?:\}|:?[-=+?])?)")
 _COMPUTED = re.compile(r"[\0$`*?]|\[.*\]")
+_KEYWORDS = frozenset({
+    "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
+    "select", "function", "time", "coproc", "!", "{", "}", "[[", "]]",
+})  # fmt: skip
 _BRACES = re.compile(r"\{.*,|\{.*\.\.")
+_ORDINARY = re.compile(r"[\w./:=@%+,-]+")
 _ANSI_QUOTED = re.compile(r"((?:[^'\\]|\\.)*)'", re.DOTALL)
 
 
-def simple_commands(line: str) -> tuple[list[list[str]], bool]:
-    """The words of every simple command, and whether the reading is in doubt.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The words of every simple command in a line.
 
     Redirections and their targets are left out, text given as input (`<<<`) comes last, assignments
-    are kept.
+    are kept. `doubtful`: quotes could not be followed for sure. `irregular`: there may be a mistake
+    in the line.
     """
+
+    commands: tuple[tuple[str, ...], ...]
+    doubtful: bool
+    irregular: bool
+
+
+def read_line(line: str) -> Reading:
+    """Read a command line, which may hold line ends."""
     reader = _Reader(line)
     reader.read("")
-    return reader.commands, reader.doubtful
+    return Reading(tuple(reader.commands), reader.doubtful, reader.irregular)
 
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self.commands: list[list[str]] = []
+        self.commands: list[tuple[str, ...]] = []
         self.doubtful = False
+        self.irregular = False
         self._text = text
         self._at = 0
         self._nesting = 0
@@ -41,6 +60,7 @@ class _Reader:
         self._word: str | None = None
         self._drops_next = ""
         self._inputs: list[str] = []
+        self._in_backticks = False
 
     def read(self, stop: str) -> None:
         """Read to an unquoted `stop`, or to the end."""
@@ -57,17 +77,20 @@ class _Reader:
         self._end_command()
 
     def _step(self, char: str) -> None:
-        redirection = _REDIRECTION.match(self._text, self._at)
+        redirection = _REDIRECTION.match(self._text, self._at) if char in "&<>" else None
+        ordinary = _ORDINARY.match(self._text, self._at)
         self._at += 1
-        if redirection:
+        if ordinary:
+            self._at = ordinary.end()
+            self._add(ordinary[0])
+        elif redirection:
             self._redirect(redirection)
         elif char in "\n;&|()`":
-            self._end_command()
+            self._operator(char)
         elif char in " \t":
             self._end_word()
         elif char == "#" and self._word is None:
-            end = self._text.find("\n", self._at)
-            self._at = end if end >= 0 else len(self._text)
+            self._skip_comment()
         elif char == "\\":
             self._escaped()
         elif char == "'":
@@ -81,6 +104,21 @@ class _Reader:
             self._add(self._expanded())
         else:
             self._add(char)
+
+    def _operator(self, char: str) -> None:
+        doubled = char in "&|" and self._text[self._at : self._at + 1] in (char, "&")
+        self._at += doubled
+        nothing_before = not self._words and self._word is None
+        self.irregular |= char in "()" or (char in ";&|" and nothing_before)
+        self._in_backticks ^= char == "`"
+        self._end_command()
+
+    def _skip_comment(self) -> None:
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            if char == "\n" or (char == "`" and self._in_backticks):
+                return
+            self._at += 1
 
     def _redirect(self, match: re.Match[str]) -> None:
         if self._word is not None and self._word.isdigit():
@@ -146,15 +184,16 @@ class _Reader:
         return "".join(inside)
 
     def _nested(self, stop: str) -> None:
-        kept = self._words, self._word, self._drops_next, self._inputs
+        kept = self._words, self._word, self._drops_next, self._inputs, self._in_backticks
         self._words, self._word, self._drops_next, self._inputs = [], None, "", []
+        self._in_backticks = stop == "`"
         self._nesting += 1
         if self._nesting > MAX_NESTING:
             self.doubtful = True
         else:
             self.read(stop)
         self._nesting -= 1
-        self._words, self._word, self._drops_next, self._inputs = kept
+        self._words, self._word, self._drops_next, self._inputs, self._in_backticks = kept
 
     def _add(self, text: str) -> None:
         self._word = (self._word or "") + text
@@ -171,9 +210,11 @@ class _Reader:
 
     def _end_command(self) -> None:
         self._end_word()
+        self.irregular |= bool(self._drops_next)
         words = self._words + self._inputs
         self._drops_next, self._words, self._inputs = "", [], []
         if words:
-            self.commands.append(words)
+            self.commands.append(tuple(words))
+            self.irregular |= words[0] in _KEYWORDS
             self.doubtful |= "case" in words or any(map(_BRACES.search, words))
             self.doubtful |= bool(_COMPUTED.search(words[0]))

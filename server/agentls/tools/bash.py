@@ -76,8 +76,6 @@ def _answer(result: CommandResult, timeout_s: float, limits: ToolLimits) -> Tool
         status = f"timed out after {timeout_s:g} s; the command was stopped"
     elif result.exit_code is None:
         status = "ended without an exit code"
-    elif result.exit_code < 0:
-        status = f"stopped by signal {-result.exit_code}"
     else:
         status = f"exit code {result.exit_code}"
     output = cap(result.output, limits, "run it again with head, tail or grep for the rest")

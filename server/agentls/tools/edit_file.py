@@ -26,6 +26,7 @@ from agentls.core.ports import (
     ToolOutput,
 )
 from agentls.core.requests import ToolDefinition
+from agentls.core.text import visible
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.diffs import Change, compare
 from agentls.tools.matching import Edited, Hunk, apply
@@ -131,7 +132,7 @@ class EditFile:
         async def run() -> ToolOutput:
             written = await self.files.write(path, edited.text, base=current.version)
             context.seen[written.path] = written.version
-            said = f"Edited {current.path}{where}."
+            said = f"Edited {visible(current.path)}{where}."
             shown = change.snippet if quote else ""
             content = "\n".join(part for part in (said + _looseness(edited), shown) if part)
             return ToolOutput(content, summary=said, diff=diff)
@@ -156,10 +157,10 @@ def _parse(arguments: dict[str, JsonValue]) -> tuple[str, list[Hunk]]:
 def _edit(current: Source, hunks: list[Hunk], quote: bool) -> Edited:
     if not all(hunk.old for hunk in hunks):
         raise EditRefused(
-            f"old_text is empty, but {current.path} has text.",
+            f"old_text is empty, but {visible(current.path)} has text.",
             hint="Give the text to replace, or use write_file to replace all of it.",
         )
-    return apply(current.path, current.text, hunks, quote=quote)
+    return apply(visible(current.path), current.text, hunks, quote=quote)
 
 
 def _where(edited: Edited) -> str:

@@ -67,6 +67,7 @@ class Glob:
 
 
 def _hint(pattern: str) -> str:
-    if pattern.startswith("**/"):
+    folders, _, name = pattern.rpartition("/")
+    if folders in ("", "**"):
         return " Ignored files are not listed."
-    return f" Try **/{pattern.lstrip('/')} to look in all folders."
+    return f" Try **/{name} to look in all folders."

@@ -23,7 +23,9 @@ from agentls.tools.arguments import Also, Arguments, define, parse
 from agentls.tools.output import ToolLimits, cap, count, cut_line, one_line
 from agentls.tools.searched import access, notes
 
-_MAX_LINE_CHARS = 300
+_MAX_MATCH_CHARS = 1_000
+"""Generous, as a search gives very long lines cut around their match."""
+_MAX_CONTEXT_CHARS = 300
 _MAX_CONTEXT_LINES = 20
 
 
@@ -82,7 +84,7 @@ class Grep:
                 lines.append("[not a valid regular expression: searched for as literal text]")
             matches = sum(match.is_match for match in found.matches)
             if not found.matches:
-                lines.insert(0, f"No line matches {wanted.pattern}{place}.{_hint(wanted)}")
+                lines.insert(0, f"No line matches {wanted.pattern}{place}.{_hint(wanted, found)}")
             content = cap("\n".join(lines), self.limits, "narrow it with path or glob")
             summary = f"{count(matches, 'match')} for {wanted.pattern}{place}"
             return ToolOutput(content, summary=summary)
@@ -125,11 +127,13 @@ def _lines(matches: Sequence[GrepMatch]) -> Iterator[str]:
         if with_context and last is not None and last != (match.path, match.line_no - 1):
             yield "--"
         last = (match.path, match.line_no)
-        mark = ":" if match.is_match else "-"
-        yield f"{match.path}:{match.line_no}{mark} {cut_line(match.text, _MAX_LINE_CHARS)}"
+        mark, max_chars = (":", _MAX_MATCH_CHARS) if match.is_match else ("-", _MAX_CONTEXT_CHARS)
+        yield f"{match.path}:{match.line_no}{mark} {cut_line(match.text, max_chars)}"
 
 
-def _hint(wanted: GrepArguments) -> str:
+def _hint(wanted: GrepArguments, found: Found) -> str:
+    if found.skipped_secrets and wanted.path not in ("", "."):
+        return ""
     if not wanted.ignore_case:
         return " Try ignore_case, or a shorter pattern."
     return " Ignored files are not searched."

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import posixpath
+from dataclasses import replace
 
-from agentls.core.errors import PathRefused
-from agentls.core.ports import Access, Files, Found, PathFacts
+from agentls.core.ports import Access, Files, Found
 from agentls.tools.output import ToolLimits, count
 
 
 async def access(files: Files, path: str) -> Access:
     """What a search of a file or a folder touches.
 
-    A folder has no facts of its own; the search itself refuses one outside the workspace, and
-    leaves out secrets.
+    Never a secret: searches leave those out, so there is nothing to ask about.
+
+    Raises:
+        PathRefused: the place is outside the workspace.
     """
-    try:
-        facts = await files.facts(path)
-    except PathRefused:
-        facts = PathFacts(path=posixpath.normpath(path), exists=True)
-    return Access("read", (facts,))
+    facts = await files.facts(path)
+    return Access("read", (replace(facts, secret=False),))
 
 
 def notes(found: Found, limits: ToolLimits, noun: str, hidden: int = 0) -> list[str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agentls.core.errors import StaleFile, ToolError
 from agentls.core.ports import Files, FileText, PathFacts, TextSearch, ToolContext
+from agentls.core.text import visible
 from agentls.tools.output import one_line
 
 _MAX_SUGGESTIONS = 3
@@ -45,7 +46,9 @@ async def source(files: Files, path: str, facts: PathFacts, context: ToolContext
     current = await files.read(path)
     check_same(current, facts)
     if context.seen.get(current.path, current.version) != current.version:
-        raise StaleFile(f"{current.path} has changed since you read it.", hint="Read it again.")
+        raise StaleFile(
+            f"{visible(current.path)} has changed since you read it.", hint="Read it again."
+        )
     return Source(current.path, lf(current.text), current.version)
 
 
@@ -56,7 +59,7 @@ def check_same(current: FileText, facts: PathFacts) -> None:
         StaleFile: the file that was read is not the file that was checked.
     """
     if current.path not in (facts.path, facts.target):
-        raise StaleFile(f"{facts.path} has just been replaced.", hint="Try again.")
+        raise StaleFile(f"{visible(facts.path)} has just been replaced.", hint="Try again.")
 
 
 async def missing(search: TextSearch, facts: PathFacts) -> ToolError:
@@ -68,5 +71,5 @@ async def missing(search: TextSearch, facts: PathFacts) -> ToolError:
         found = None
     hint = "Use glob to list files."
     if found is not None and found.paths:
-        hint = f"Did you mean {' or '.join(found.paths)}?"
-    return ToolError(f"there is no file {facts.path}.", hint=hint)
+        hint = f"Did you mean {visible(' or '.join(found.paths))}?"
+    return ToolError(f"there is no file {visible(facts.path)}.", hint=hint)

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from agentls.core.messages import FileDiff
 from agentls.core.ports import Access, Files, PathFacts, Prepared, ToolContext, ToolOutput
 from agentls.core.requests import ToolDefinition
+from agentls.core.text import visible
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.diffs import compare
 from agentls.tools.output import ToolLimits, count
@@ -61,12 +62,12 @@ class WriteFile:
         self, current: Source, wanted: WriteFileArguments, facts: PathFacts, context: ToolContext
     ) -> Prepared:
         new = lf(wanted.content)
-        path = current.path
+        path = visible(current.path)
         if new == current.text:
             return _unchanged(wanted.path, path, facts)
         change = await asyncio.to_thread(compare, current.text, new)
         counts = f"+{change.added} -{change.removed} lines"
-        diff = (FileDiff(path=path, old_text=current.text, new_text=new),)
+        diff = (FileDiff(path=current.path, old_text=current.text, new_text=new),)
 
         async def run() -> ToolOutput:
             written = await self.files.write(wanted.path, new, base=current.version)
@@ -90,7 +91,7 @@ def create(
     async def run() -> ToolOutput:
         written = await files.write(path, content, base=None)
         context.seen[written.path] = written.version
-        said = f"Created {written.path} ({size})."
+        said = f"Created {visible(written.path)} ({size})."
         return ToolOutput(said, summary=said, diff=diff)
 
     title = f"Create {named(path, facts)} ({size})"

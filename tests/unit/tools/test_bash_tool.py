@@ -17,10 +17,6 @@ from support.tool_calls import workbench
         (CommandResult(0, " \n"), ToolOutput("[exit code 0, no output]", "exit code 0")),
         (CommandResult(3, "bad\n"), ToolOutput("bad\n[exit code 3]", "exit code 3")),
         (
-            CommandResult(-9, ""),
-            ToolOutput("[stopped by signal 9, no output]", "stopped by signal 9"),
-        ),
-        (
             CommandResult(None, ""),
             ToolOutput("[ended without an exit code, no output]", "ended without an exit code"),
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentls.core.errors import EditRefused
@@ -69,6 +69,7 @@ def test_places_are_lines_of_the_new_text() -> None:
     assert edited == Edited("1\n1.5\ntwo\n3\nfour\n", (Place(1, 2), Place(4, 4), Place(6, 6)))
 
 
+@settings(deadline=None)
 @given(
     before=st.text("ab\n ", max_size=20),
     after=st.text("ab\n ", max_size=20),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentls.core.errors import InvalidArguments
+from agentls.core.errors import InvalidArguments, PathRefused
 from agentls.core.ports import Access, PathFacts, ToolOutput
 from agentls.tools.output import ToolLimits
 from support.tool_calls import workbench
@@ -33,7 +33,8 @@ async def test_glob_says_what_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("pattern", "path", "said"),
     [
-        ("*.rs", "src", "No file matches *.rs in src. Try **/*.rs to look in all folders."),
+        ("*.rs", "src", "No file matches *.rs in src. Ignored files are not listed."),
+        ("a/*.rs", ".", "No file matches a/*.rs. Try **/*.rs to look in all folders."),
         ("**/*.rs", "", "No file matches **/*.rs. Ignored files are not listed."),
     ],
 )
@@ -106,7 +107,7 @@ async def test_grep_cuts_long_lines_and_long_answers() -> None:
 
     content = (await bench.call("grep", pattern="x")).content
 
-    assert content.startswith("a:1: " + "x" * 300 + "[… 4700 more characters]\n")
+    assert content.startswith("a:1: " + "x" * 1_000 + "[… 4000 more characters]\n")
     assert "narrow it with path or glob" in content
     assert content.endswith("[only the first 200 matches are shown: narrow the search]")
     assert len(content.encode()) < 10_200
@@ -123,6 +124,19 @@ async def test_grep_leaves_out_what_a_rule_keeps_from_reading() -> None:
     )
 
 
+async def test_grep_cuts_context_shorter() -> None:
+    bench = workbench({"a": "y" * 900 + "\n" + "x" * 900})
+
+    assert (await bench.call("grep", pattern="x", context_lines=1)).content == (
+        f"a:1- {'y' * 300}[… 600 more characters]\na:2: {'x' * 900}"
+    )
+
+
+async def test_grep_refuses_a_place_outside() -> None:
+    with pytest.raises(PathRefused):
+        await workbench().prepare("grep", pattern="x", path="../other")
+
+
 async def test_grep_refuses_an_empty_expression() -> None:
     with pytest.raises(InvalidArguments, match="'pattern' is empty"):
         await workbench().prepare("grep", pattern="")
@@ -134,13 +148,12 @@ async def test_grep_refuses_an_empty_expression() -> None:
     [
         ("src", PathFacts("src", exists=True)),
         ("./src/../src/", PathFacts("src", exists=True)),
-        (".env", PathFacts(".env", exists=True, secret=True)),
+        (".env", PathFacts(".env", exists=True)),
         ("src/a.py", PathFacts("src/a.py", exists=True)),
     ],
 )
 async def test_a_search_names_where_it_looks(name: str, path: str, facts: PathFacts) -> None:
     bench = workbench({"src/a.py": "", ".env": ""}, secrets={".env"})
-    bench.files.links["./src/../src/"] = "src"
 
     prepared = await bench.prepare(name, pattern="x", path=path)
 

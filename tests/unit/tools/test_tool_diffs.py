@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentls.tools.diffs import Change, compare
@@ -53,6 +53,7 @@ def test_a_very_large_change_is_counted_in_bounded_time() -> None:
     assert time.process_time() - started < 5
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
 def test_counts_agree_with_the_texts(old: list[str], new: list[str]) -> None:
     change = compare("".join(f"{x}\n" for x in old), "".join(f"{x}\n" for x in new))
