@@ -1,7 +1,7 @@
 """Spawn to `initialize` answered: `agentls serve` against a bare pygls server.
 
-Both are started in turns, so that whatever else the machine does meets both. Prints one JSON object;
-the target is a ratio of at most 1.15.
+Both are started in turns, so that whatever else the machine does meets both. Prints one JSON
+object; the target is a ratio of at most 1.15.
 
     python tests/bench/bench_initialize.py [ROUNDS]
 """
@@ -24,12 +24,14 @@ LanguageServer("bare", "1").start_io()
 """
 TARGET_RATIO = 1.15
 
-# What an editor announces, cut to what differs between editors the least.
+# A part of what editors announce.
 CAPABILITIES = {
     "general": {"positionEncodings": ["utf-8", "utf-16"]},
     "textDocument": {
         "synchronization": {"didSave": True, "dynamicRegistration": False},
-        "completion": {"completionItem": {"snippetSupport": True, "resolveSupport": {"properties": []}}},
+        "completion": {
+            "completionItem": {"snippetSupport": True, "resolveSupport": {"properties": []}}
+        },
         "codeAction": {"isPreferredSupport": True, "dynamicRegistration": True},
         "hover": {"contentFormat": ["markdown", "plaintext"]},
     },

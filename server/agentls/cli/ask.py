@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentls.cli.failures import exit_code
+from agentls.cli.failures import classified, exit_code
 from agentls.cli.start import Environment, open_app
 from agentls.cli.surface import Surface, make_surface
 from agentls.cli.turns import run_turn
@@ -48,9 +48,10 @@ async def answer(app: App, session: Session, question: str, surface: Surface) ->
     """
     try:
         await app.model()
-    except AgentlsError as error:
-        surface.view.failed(error, await _instead(app, question, error))
-        return exit_code(error)
+    except Exception as error:  # a defect ends this turn and not a conversation
+        failure = classified(error)
+        surface.view.failed(failure, await _instead(app, question, failure))
+        return exit_code(failure)
     outcome = await run_turn(session, question, view=surface.view, approver=surface.approver)
     return outcome.exit_code
 

@@ -11,41 +11,24 @@ import os
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
 
 from platformdirs import user_cache_path, user_state_path
 
 from agentls import __version__
 from agentls.app import App, build
 from agentls.cli.failures import DONE, FAILED
+from agentls.cli.findings import Check, failure
 from agentls.cli.listening import listening_ports
+from agentls.cli.model_checks import model_checks, weights_check
 from agentls.cli.plain import write_json
 from agentls.cli.start import Environment, find_workspace, flags_of
-from agentls.core.errors import AgentlsError, ModelError, SettingsError
-from agentls.core.events import BlockDelta, Usage
-from agentls.core.messages import Message
-from agentls.core.ports import Model, ToolContext
-from agentls.core.requests import ModelRequest
+from agentls.core.errors import AgentlsError
+from agentls.core.ports import ToolContext
 from agentls.core.text import visible
 from agentls.settings import load, user_file, workspace_file
-
-_PROBE = "Reply with the word ready."
-_PROBE_TOKENS = 16
-_PROBE_TIMEOUT_S = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One finding. "failed" means something needed does not work; `next` says what to do."""
-
-    name: str
-    state: Literal["ok", "failed", "note"]
-    detail: str
-    next: str = ""
 
 
 def doctor(environment: Environment) -> int:
@@ -93,17 +76,17 @@ async def _checks(environment: Environment, workspace: Path) -> AsyncIterator[Ch
     kind = "a git repository" if (workspace / ".git").exists() else "not a git repository"
     yield Check("workspace", "ok", f"{workspace} ({kind})")
     loaded = load(workspace, flags=flags_of(environment.arguments))
-    for check in _settings(workspace, loaded.problems):
+    app = await build(loaded.settings, workspace=workspace)
+    for check in _settings(workspace, (*loaded.problems, *app.problems)):
         yield check
     for name, folder in (("cache", user_cache_path), ("state", user_state_path)):
         path = folder("agentls", appauthor=False)
         yield await asyncio.to_thread(_writable, f"{name} folder", path)
-    app = await build(loaded.settings, workspace=workspace)
     try:
         yield await _search(app)
-        yield _weights(app)
-        async for check in _model(app):
+        async for check in model_checks(app):
             yield check
+        yield weights_check()
         yield _ports()
     finally:
         await app.aclose()
@@ -143,58 +126,8 @@ async def _search(app: App) -> Check:
         prepared = await tool.prepare({"pattern": "*"}, ToolContext())
         await prepared.run()
     except AgentlsError as error:
-        return Check("search", "failed", error.message, error.hint)
+        return failure("search", error)
     return Check("search", "ok", "ripgrep runs")
-
-
-# --- the model -------------------------------------------------------------------------------
-
-
-async def _model(app: App) -> AsyncIterator[Check]:
-    try:
-        model = await app.model()
-    except (ModelError, SettingsError) as error:
-        yield Check("model", "failed", error.message, error.hint)
-        return
-    why = f": {app.choice.reason}" if app.choice else ""
-    yield Check("model", "ok", f"{model.info.name} from {model.info.provider}{why}")
-    yield await _reach(model)
-    can = model.info.capabilities
-    size = f"{can.context_window} tokens" if can.context_window else "not known"
-    yield Check("context", "ok" if can.context_window else "note", size)
-    how = {
-        "native": "by itself",
-        "constrained": "held to a JSON schema",
-        "none": "not at all; it answers from passages",
-    }[can.tool_calling]
-    yield Check("tool calls", "ok", how)
-
-
-async def _reach(model: Model) -> Check:
-    """Send one tiny request, for real."""
-    request = ModelRequest(items=(Message.of("user", _PROBE),), max_tokens=_PROBE_TOKENS)
-    began = time.monotonic()
-    first: float | None = None
-    deltas, tokens = 0, 0
-    try:
-        async with asyncio.timeout(_PROBE_TIMEOUT_S):
-            async for event in model.stream(request):
-                if isinstance(event, BlockDelta):
-                    first = first or time.monotonic()
-                    deltas += 1
-                elif isinstance(event, Usage):
-                    tokens = event.output_tokens
-    except ModelError as error:
-        return Check("request", "failed", error.message, error.hint)
-    except TimeoutError:
-        detail = f"no whole answer in {_PROBE_TIMEOUT_S} s"
-        return Check("request", "failed", detail, "Try a smaller model.")
-    if first is None:
-        return Check("request", "failed", "the answer was empty", "Choose another model.")
-    decoding = time.monotonic() - first
-    count = tokens or deltas
-    speed = f", {count / decoding:.0f} tokens/s" if count > 1 and decoding > 0 else ""
-    return Check("request", "ok", f"answered; first token after {first - began:.2f} s{speed}")
 
 
 # --- the process -----------------------------------------------------------------------------

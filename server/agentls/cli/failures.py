@@ -30,6 +30,11 @@ def internal_error(error: Exception) -> InternalError:
     return InternalError(f"internal error: {what}, please report; run with -v for details")
 
 
+def classified(error: Exception) -> AgentlsError:
+    """The error itself if it was raised on purpose, else a defect."""
+    return error if isinstance(error, AgentlsError) else internal_error(error)
+
+
 def exit_code(error: AgentlsError) -> int:
     """2 for a wrong request, 1 for everything else."""
     return USAGE if isinstance(error, UsageError) else FAILED

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -23,6 +24,7 @@ from agentls.cli.streams import Output, OutputLost, discard
 
 GRACE_S = 3
 _TICK_S = 1.0
+_JOIN_S = 0.3
 _PATIENCE_S = 2.0
 """How long a cancelled task may take before another Ctrl-C ends the program."""
 
@@ -37,7 +39,7 @@ class Interrupts:
         """`outputs` are the streams a write may be stuck in."""
         self.signum: int | None = None
         self._outputs = outputs
-        self._task: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[int] | None = None
         self._aim: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._aimed_s = 0.0
@@ -73,6 +75,8 @@ class Interrupts:
 
     async def _guard(self, body: Coroutine[Any, Any, int]) -> int:
         self._loop = asyncio.get_running_loop()
+        executor = ThreadPoolExecutor(thread_name_prefix="agentls")
+        self._loop.set_default_executor(executor)
         self._task = asyncio.create_task(body)
         await asyncio.wait({self._task})
         if self.signum is None:
@@ -81,6 +85,7 @@ class Interrupts:
             # What is still in the buffer would wait for the same reader.
             for output in self._outputs:
                 discard(output.stream)
+        executor.shutdown(wait=False, cancel_futures=True)
         _leave_threads_behind(self.exit_code)
         return self.exit_code
 
@@ -157,9 +162,13 @@ def _leave_threads_behind(code: int) -> None:
 
     A thread that loads a model cannot be stopped; waiting for it would hold the prompt for seconds.
     """
-    others = (t for t in threading.enumerate() if t is not threading.main_thread())
-    if any(thread.is_alive() and not thread.daemon for thread in others):
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
+    deadline = time.monotonic() + _JOIN_S
+    for thread in threading.enumerate():
+        if thread is threading.main_thread() or thread.daemon:
+            continue
+        thread.join(max(deadline - time.monotonic(), 0))
+        if thread.is_alive():
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+            os._exit(code)

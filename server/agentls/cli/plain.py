@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from agentls.cli.failures import as_event, as_json, report
+from agentls.cli.outcomes import Outcome
 from agentls.cli.streams import Output, legible
 from agentls.cli.titles import call_title, result_note
-from agentls.cli.turns import Outcome
 from agentls.core.errors import AgentlsError
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status
 from agentls.core.messages import ToolCall, ToolResult
@@ -125,6 +125,9 @@ class PlainView:
                 self._tool(result)
             case Status(state="retrying" | "warning", message=message) if message:
                 self.warn(message)
+            case Status(state="requesting", message=message) if message:
+                self._answer.end()
+                self._stderr.line(f"{self._stderr.mark('·', '-')} {visible(message)}")
             case _:
                 pass
 

@@ -88,14 +88,20 @@ def open_history(path: Path) -> History:
     """The history kept in a file that only its owner can read; in memory where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
-            os.fchmod(descriptor, 0o600)
-        finally:
-            os.close(descriptor)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
-    return FileHistory(path)
+    return _Kept(path)
+
+
+class _Kept(FileHistory):
+    """A history file whose loss does not end a conversation."""
+
+    def store_string(self, string: str) -> None:
+        """Append, unless the disk is full or the file has gone."""
+        with contextlib.suppress(OSError):
+            super().store_string(string)
 
 
 @contextmanager

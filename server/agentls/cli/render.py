@@ -6,21 +6,20 @@ bottom, a few times a second. Knows events; not where they come from.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Container, Sequence
 from typing import IO, TYPE_CHECKING, cast
 
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
 from rich.text import Text
 
 from agentls.cli.diffs import diff_lines
 from agentls.cli.failures import report
+from agentls.cli.outcomes import Outcome
 from agentls.cli.plain import passages_text
-from agentls.cli.streams import Output, OutputLost
+from agentls.cli.region import TICK_S, Region
+from agentls.cli.streams import Output
 from agentls.cli.titles import call_title, result_note
-from agentls.cli.turns import Outcome
 from agentls.core.errors import AgentlsError
 from agentls.core.events import BlockAbort, BlockDelta, BlockStart, BlockStop, Event, Status
 from agentls.core.messages import FileDiff, ToolCall, ToolResult
@@ -30,7 +29,6 @@ from agentls.core.text import visible
 if TYPE_CHECKING:
     from agentls.cli.markdown import GrowingText
 
-_TICK_S = 0.1
 _MAX_DIFF_LINES = 60
 _DIFF_STYLES = {"added": "green", "removed": "red", "hunk": "cyan", "file": "bold", "context": ""}
 
@@ -53,9 +51,7 @@ class TerminalView:
         self._stderr = stderr
         self._console = terminal_console(stdout)
         self._seen_diffs = seen_diffs
-        self._live: Live | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._broken: OutputLost | None = None
+        self._region = Region(self._console, self._draw)
         self._text: tuple[int, GrowingText] | None = None
         self._thinking: tuple[int, str] | None = None
         self._calls: dict[str, ToolCall] = {}
@@ -68,13 +64,11 @@ class TerminalView:
 
     def begin(self) -> None:
         """Start drawing that the model is waited for."""
-        self._schedule()
+        self._region.start()
 
     async def take(self, event: Event) -> None:
         """Show an event."""
-        if self._broken is not None:
-            raise self._broken
-        self._schedule()
+        self._region.start()
         match event:
             case BlockStart(block=block, index=index):
                 self._begin(block, index, event)
@@ -86,8 +80,8 @@ class TerminalView:
                 self._finish_tool(result)
             case BlockStop(index=index) | BlockAbort(index=index):
                 self._end(index)
-            case Status(state="requesting", message=message):
-                self._wait(message or "waiting for the model")
+            case Status(state="requesting", message=message) if message:
+                self._line(Text(f"{self._mark('·', '-')} {visible(message)}", "dim"))
             case Status(state="retrying" | "warning", message=message) if message:
                 self._line(Text(f"{self._mark('!', '!')} {visible(message)}", "yellow"))
             case _:
@@ -118,12 +112,7 @@ class TerminalView:
 
     def pause(self) -> None:
         """Stop drawing, so that others can use the terminal; the next event resumes."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._live is not None:
-            live, self._live = self._live, None
-            live.stop()
+        self._region.stop()
 
     # --- blocks ---------------------------------------------------------------------------
 
@@ -212,39 +201,11 @@ class TerminalView:
         self._waiting_for = what
         self._waiting_since = time.monotonic()
 
-    def _schedule(self) -> None:
-        if self._timer is None and not self._console.is_dumb_terminal:
-            self._timer = asyncio.get_running_loop().call_later(_TICK_S, self._tick)
-
-    def _tick(self) -> None:
-        self._timer = None
-        began = time.monotonic()
-        try:
-            self._draw()
-        except OutputLost as error:
-            self._broken = error
-            return
-        # A slow terminal or a huge block must not take the time the model's deltas need.
-        pause = max(_TICK_S, 5 * (time.monotonic() - began))
-        self._timer = asyncio.get_running_loop().call_later(pause, self._tick)
-
-    def _draw(self) -> None:
+    def _draw(self) -> RenderableType:
+        """Print what is complete and give what goes below it."""
         if self._text is not None:
             self._print_markdown(self._text[1].take_complete())
-        growing = self._growing()
-        if self._live is None:
-            self._live = Live(
-                growing,
-                console=self._console,
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-                vertical_overflow="crop",
-            )
-            self._live.start(refresh=True)
-        else:
-            self._live.update(growing, refresh=True)
+        return self._growing()
 
     def _growing(self) -> RenderableType:
         """What is drawn at the bottom, never taller than the screen."""
@@ -271,7 +232,7 @@ class TerminalView:
 
     def _status(self, what: str, seconds: float) -> Text:
         frames = self._mark("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "-\\|/")
-        frame = frames[int(time.monotonic() / _TICK_S) % len(frames)]
+        frame = frames[int(time.monotonic() / TICK_S) % len(frames)]
         text = Text(f"{frame} {what}", "dim")
         if seconds >= 1:
             text.append(f" ({int(seconds)} s)")

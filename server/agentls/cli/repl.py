@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import contextlib
-import os
 import re
 import sys
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from agentls import __version__
 from agentls.cli.ask import answer
 from agentls.cli.failures import DONE, FAILED, report
+from agentls.cli.lines import piped_lines
 from agentls.cli.start import Environment, flags_of, open_app
 from agentls.cli.streams import Output
 from agentls.cli.surface import find_stage, make_surface
@@ -58,7 +57,7 @@ async def _repl(environment: Environment) -> int:
         conversation = Conversation(app, environment)
         stage = find_stage(environment)
         if stage is None:
-            return await conversation.follow(_piped_lines())
+            return await conversation.follow(piped_lines(sys.stdin.fileno()))
         environment.interrupts.spare_program()
         return await conversation.talk(stage)
 
@@ -135,10 +134,17 @@ class Conversation:
         except AgentlsError as error:
             model, problem = "no model", error
         dot = stage.mark("·", "|")
-        parts = (f"agentls {__version__}", model, f"mode {self._session.mode}", self._app.workspace)
-        stage.line(f" {dot} ".join(visible(str(part)) for part in parts))
+        parts = (f"agentls {__version__}", model, f"mode {self._session.mode}", self._place())
+        stage.line(f" {dot} ".join(visible(part) for part in parts))
         if problem is not None:
             report(problem, self._environment.stderr)
+
+    def _place(self) -> str:
+        """The workspace, short where it is below the home folder."""
+        workspace = self._app.workspace
+        with contextlib.suppress(ValueError, RuntimeError):
+            return f"~/{workspace.relative_to(Path.home())}"
+        return str(workspace)
 
     async def _handle(self, text: str) -> int:
         if not text:
@@ -212,41 +218,3 @@ class Conversation:
         info = (await self._app.model()).info
         choice = self._app.choice
         return f"{info.name} ({info.provider}{': ' + choice.reason if choice else ''})"
-
-
-async def _piped_lines() -> AsyncIterator[str]:
-    """Lines of standard input, read on demand in a thread that an exit need not wait for.
-
-    Reads the descriptor and not `sys.stdin`: its buffer's lock, held by a thread that is still
-    reading, would crash the interpreter on its way out.
-    """
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    pending = ""
-    while chunk := await _read_chunk(sys.stdin.fileno()):
-        pending += decoder.decode(chunk)
-        *lines, pending = pending.split("\n")
-        for line in lines:
-            yield line
-    pending += decoder.decode(b"", final=True)
-    if pending:
-        yield pending
-
-
-async def _read_chunk(descriptor: int) -> bytes:
-    loop = asyncio.get_running_loop()
-    chunk: asyncio.Future[bytes] = loop.create_future()
-
-    def give(data: bytes) -> None:
-        if not chunk.done():
-            chunk.set_result(data)
-
-    def read() -> None:
-        try:
-            data = os.read(descriptor, 65536)
-        except OSError:
-            data = b""
-        with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
-            loop.call_soon_threadsafe(give, data)
-
-    threading.Thread(target=read, name="agentls-stdin", daemon=True).start()
-    return await chunk

@@ -48,10 +48,19 @@ def find_workspace(given: Path | None) -> Path:
     return next((f for f in (here, *here.parents) if (f / ".git").exists()), here)
 
 
+class _WithoutTraceback(logging.Formatter):
+    """For people who did not ask for details."""
+
+    def formatException(self, ei: object) -> str:  # noqa: ARG002 - overridden
+        """Say nothing beside the message."""
+        return ""
+
+
 def set_up_log(verbose: int) -> None:
     """Log to stderr: warnings, with `-v` what happens, with `-vv` everything of this package."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    form = logging.Formatter if verbose else _WithoutTraceback
+    handler.setFormatter(form("%(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
@@ -82,10 +91,10 @@ async def open_app(environment: Environment) -> AsyncIterator[App]:
     from agentls.settings import load
 
     loaded = load(workspace, flags=flags_of(environment.arguments))
-    for problem in loaded.problems:
-        environment.stderr.line(f"agentls: warning: {visible(problem)}")
     app = await build(loaded.settings, workspace=workspace)
     try:
+        for problem in (*loaded.problems, *app.problems):
+            environment.stderr.line(f"agentls: warning: {visible(problem)}")
         yield app
     finally:
         await app.aclose()

@@ -10,7 +10,7 @@ from agentls.cli.approval import ApproveAll, NobodyToAsk
 from agentls.cli.plain import JsonView, PlainView
 from agentls.cli.start import Environment
 from agentls.cli.streams import Output
-from agentls.cli.turns import HeldView, View
+from agentls.cli.views import HeldView, View
 from agentls.core.ports import Approver
 
 
@@ -56,9 +56,10 @@ def make_surface(environment: Environment) -> Surface:
 
 
 def draws(environment: Environment) -> bool:
-    """Whether stdout is a terminal that can redraw."""
+    """Whether stdout is a terminal that can redraw, and no log runs through the drawing."""
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown") or sys.platform == "win32"
-    return capable and environment.stdout.isatty()
+    logged = environment.arguments.verbose > 0 and environment.stderr.isatty()
+    return capable and not logged and environment.stdout.isatty()
 
 
 def _view(environment: Environment, seen_diffs: set[str]) -> View:

@@ -8,6 +8,7 @@ stdin is closed or its parent is gone.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-_NICENESS = 5
+_NICENESS = 2
 """The editor and the user's own builds come first."""
 _BATCH_TOKENS = 64
 """Prompt tokens between two looks at whether the request was cancelled."""
@@ -89,6 +90,14 @@ def die_with_parent(parent_pid: int) -> None:
         os._exit(0)
 
 
+def stand_back() -> None:
+    """Let others come first: for the processor, and to live when memory runs out."""
+    if hasattr(os, "nice"):
+        os.nice(_NICENESS)
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500", "ascii")
+
+
 def load(options: WorkerOptions) -> object:
     """Load the model and start serving; the result must be kept alive.
 
@@ -132,8 +141,7 @@ def main() -> None:
     # Whatever a library prints goes to stderr: stdout belongs to the report.
     with os.fdopen(os.dup(1), "wb", buffering=0) as reports:
         os.dup2(2, 1)
-        if hasattr(os, "nice"):
-            os.nice(_NICENESS)
+        stand_back()
         try:
             server = load(options)
         except ImportError as error:

@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Callable
 from difflib import unified_diff
-from typing import Protocol
 
 from lsprotocol import types
 
@@ -18,6 +17,7 @@ from agentls.core.messages import FileDiff, ToolCall
 from agentls.core.ports import Answer, PathFacts, Prepared
 from agentls.core.text import cap_middle, split_lines, visible
 from agentls.lsp import methods
+from agentls.lsp.client import Asks
 from agentls.lsp.convert import Update, Updates, text_content
 from agentls.lsp.failures import RpcError
 from agentls.lsp.protocol import PermissionAnswer, Selected, parse
@@ -35,13 +35,6 @@ _OPTIONS: tuple[tuple[Answer, str], ...] = (
     ("reject_once", "Deny"),
     ("reject_always", "Always deny this"),
 )
-
-
-class Asks(Protocol):
-    """Sends requests to the client; see `AgentProtocol.ask`."""
-
-    async def ask(self, method: str, params: object, *, timeout_s: float) -> object:
-        """The client's result."""
 
 
 class ClientApprover:

@@ -1,11 +1,11 @@
-"""What a client said about itself in `initialize`."""
+"""The client: what it said about itself in `initialize`, and how it is asked for something."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from lsprotocol import types
 from pygls.uris import to_fs_path
@@ -13,6 +13,18 @@ from pygls.uris import to_fs_path
 from agentls.lsp.positions import Encoding
 
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
+
+
+class Asks(Protocol):
+    """Sends requests to the client; see `AgentProtocol.ask`."""
+
+    async def ask(self, method: str, params: object, *, timeout_s: float) -> object:
+        """The client's result.
+
+        Raises:
+            RpcError: it answered with an error.
+            TimeoutError: it did not answer in time.
+        """
 
 
 @dataclass(frozen=True, slots=True)

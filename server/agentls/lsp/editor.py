@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from lsprotocol import types
 
 from agentls.core.errors import StaleFile
 from agentls.core.text import visible
-from agentls.lsp.client import Client
+from agentls.lsp.client import Asks, Client
 from agentls.lsp.edits import Edit, minimal_edits
 from agentls.lsp.failures import RpcError
 from agentls.lsp.mirror import Document, Mirror
@@ -27,13 +26,6 @@ _CHANGE_TIMEOUT_S = 3.0
 """Editors gather changes before they tell: Neovim for 150 ms by default."""
 
 _HINT = "Read it again."
-
-
-class Asks(Protocol):
-    """Sends requests to the client; see `AgentProtocol.ask`."""
-
-    async def ask(self, method: str, params: object, *, timeout_s: float) -> object:
-        """The client's result."""
 
 
 class EditorBuffers:

@@ -79,7 +79,11 @@ class FrameReader:
             self._length = int(match[1])
             if match.start() > 0:
                 self._lose("Bytes between two frames were skipped.", frames)
-        elif not _OTHER_HEADER.match(line) or line.lower().startswith(b"content-length"):
+        elif line.lower().startswith(b"content-length"):
+            # The head of another message, whose sender waits for an answer of its own.
+            self._length, self._lost = None, False
+            self._lose("A Content-Length could not be read.", frames)
+        elif not _OTHER_HEADER.match(line):
             self._length = None
             self._lose("A header line could not be read.", frames)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,10 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from agentls import __version__
-from agentls.lsp import methods
+from agentls.lsp import garbage, methods
 from agentls.lsp.client import Client, path_of
 from agentls.lsp.features import documents, lifecycle
 from agentls.lsp.mirror import Mirror
-from agentls.lsp.quiet_gc import quiet_gc
 from agentls.lsp.rpc import AgentProtocol, strict_converter
 from agentls.lsp.stdio import Inbox, Outbox
 from agentls.lsp.watch import until_dead
@@ -33,6 +32,7 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S = 1.0
 _FLUSH_TIMEOUT_S = 0.2
+_WARM_UP_AFTER_S = 1.0
 
 
 class AgentServer(LanguageServer):
@@ -52,6 +52,7 @@ class AgentServer(LanguageServer):
         self.client = Client()
         self.flags = flags
         self.mirror = Mirror(path_of)
+        self._own_root = workspace
         self.roots: tuple[Path, ...] = (workspace,)
         self._left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._chat: asyncio.Task[Chat] | None = None
@@ -61,8 +62,8 @@ class AgentServer(LanguageServer):
         for method in methods.FROM_CLIENT:
             self.feature(method)(_served_by_chat(self, method))
 
-    def connect(self, fd_in: int, fd_out: int) -> None:
-        """Start to read and write."""
+    def connect(self, fd_in: int, fd_out: int, on_stuck: Callable[[], None] | None = None) -> None:
+        """Start to read and write. `on_stuck` as in `Inbox`."""
         self.outbox = Outbox(fd_out, on_broken=lambda: self.leave(1))
         self.protocol.send = self.outbox.write
         Inbox(
@@ -70,15 +71,22 @@ class AgentServer(LanguageServer):
             self.outbox,
             on_frame=self.protocol.receive,
             on_end=lambda: self.leave(0 if self.protocol.phase.name == "shut down" else 1),
+            on_stuck=on_stuck,
         )
 
     def meet(self, client: Client, roots: tuple[Path, ...]) -> None:
         """Know the client, and leave when it dies."""
         self.client = client
         self.mirror.encoding = client.encoding
-        self.roots = roots or self.roots
+        self.open_folders(roots)
         if client.process_id is not None:
             self._spawn(self._leave_with(client.process_id))
+        # For clients that do not say `initialized`.
+        asyncio.get_running_loop().call_later(_WARM_UP_AFTER_S, self.warm_up)
+
+    def open_folders(self, roots: tuple[Path, ...]) -> None:
+        """Work in these folders from now on; without any, in the one from the command line."""
+        self.roots = roots or (self._own_root,)
 
     def warm_up(self) -> None:
         """Begin to load the chat, if nobody has."""
@@ -132,8 +140,10 @@ class AgentServer(LanguageServer):
         """Show nothing: pygls would pop up the text of errors that are logged already."""
 
     async def _load_chat(self) -> Chat:
-        with quiet_gc():
+        try:
             module = await asyncio.to_thread(importlib.import_module, "agentls.lsp.features.chat")
+        finally:
+            garbage.settle()
         chat: Chat = module.Chat(self)
         return chat
 
@@ -143,6 +153,7 @@ class AgentServer(LanguageServer):
 
     async def _leave_with(self, pid: int) -> None:
         await until_dead(pid)
+        _log.warning("the client's process has ended")
         self.leave(1)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -106,14 +106,11 @@ class Mirror:
         if version <= document.version:
             self.distrust(uri, f"version {version} came after version {document.version}")
             return
-        if document.broken:
-            whole = [no for no, (where, _) in enumerate(changes) if where is None]
-            document.version = version
-            if not whole:
-                return
-            changes = changes[whole[-1] :]
-            document.broken = ""
         document.version = version
+        if document.broken:
+            if all(where is not None for where, _ in changes):
+                return
+            document.broken = ""
         document._apply(changes, self.encoding)
         self._tell(uri, document)
 

@@ -33,6 +33,12 @@ Json = dict[str, Any]
 
 _WITHOUT_PARAMS = {types.SHUTDOWN, types.EXIT}
 _ANY_PHASE = {types.EXIT}
+_REQUESTS_ONLY = {
+    types.INITIALIZE,
+    types.SHUTDOWN,
+    *(name for name in methods.FROM_CLIENT if name != methods.SESSION_CANCEL),
+}
+"""Without an id nobody could be told what became of them."""
 _RAW = {types.INITIALIZE}
 """Its handler reads most of it itself; see `lsp/client.py`."""
 
@@ -119,6 +125,8 @@ class AgentProtocol(LanguageServerProtocol):
             raise RpcError(failures.INVALID_REQUEST, "This is not a JSON-RPC 2.0 notification.")
         if self.phase.name != "running" and method not in _ANY_PHASE:
             _log.warning("a notification outside the session was ignored: %s", _short(method))
+        elif method in _REQUESTS_ONLY:
+            _log.warning("a request without an id was ignored: %s", method)
         elif method == types.CANCEL_REQUEST:
             self._cancel(message.get("params"))
         elif method in self.fm.features:
@@ -154,7 +162,7 @@ class AgentProtocol(LanguageServerProtocol):
         msg_id = params.get("id") if isinstance(params, dict) else None
         future = self._request_futures.get(msg_id) if _is_id(msg_id) else None
         if future is not None:
-            future.cancel()
+            _cancel_once_begun(future)
 
     def _structure(self, message: Json, method: str) -> object:
         """The parameters: LSP's own as lsprotocol's types, others as a plain dict.
@@ -200,7 +208,8 @@ class AgentProtocol(LanguageServerProtocol):
 
     def _check_handler_result(self, future: Future[Any]) -> None:
         if not future.cancelled() and (error := future.exception()) is not None:
-            failures.log_unforeseen(error, "a notification's handler")
+            told = failures.to_rpc(error, "a notification's handler")
+            _log.warning("a notification was not carried out: %s", told.message)
 
     # --- to the client -----------------------------------------------------------------------
 
@@ -233,7 +242,7 @@ class AgentProtocol(LanguageServerProtocol):
         """Cancel every request that is being served, except the one this is called from."""
         for msg_id, future in list(self._request_futures.items()):
             if msg_id != self.msg_id:
-                future.cancel()
+                _cancel_once_begun(future)
 
     def _answer(
         self, msg_id: MsgId, *, result: object = None, error: RpcError | None = None
@@ -264,6 +273,11 @@ def _unnoticed(_method: str, _params: object) -> None:
 
 def _nowhere(_: bytes) -> NoReturn:
     raise RuntimeError("the connection is not open yet")
+
+
+def _cancel_once_begun(future: Future[Any]) -> None:
+    """Let a handler that has not taken its first step take it, so that it can answer for itself."""
+    asyncio.get_running_loop().call_soon(future.cancel)
 
 
 def _parse(body: bytes) -> object:

@@ -6,6 +6,7 @@ the process: its standard streams, its log, its signals and its end.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -13,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentls.lsp.quiet_gc import quiet_gc
+from agentls.lsp import garbage
 
 _log = logging.getLogger(__name__)
 
@@ -51,11 +52,11 @@ def serve(options: Options) -> int:
     if workspace is None:
         _log.error("the workspace is not a folder")
         return 1
-    with quiet_gc():
-        import asyncio
+    garbage.pause()
+    import asyncio
 
-        from agentls.lsp.language_server import AgentServer
-        from agentls.lsp.stdio import take_stdio
+    from agentls.lsp.language_server import AgentServer
+    from agentls.lsp.stdio import take_stdio
 
     fd_in, fd_out = take_stdio()
 
@@ -66,11 +67,13 @@ def serve(options: Options) -> int:
         if sys.platform != "win32":
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, server.leave, 128 + number)
-        server.connect(fd_in, fd_out)
+        server.connect(fd_in, fd_out, on_stuck=lambda: os._exit(1))
         return await server.run()
 
     code = asyncio.new_event_loop().run_until_complete(main())
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):
+        if sys.stderr is not None:
+            sys.stderr.flush()
     os._exit(code)
 
 
@@ -96,12 +99,11 @@ def _log_to_stderr(verbose: int) -> None:
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(
         stream=sys.stderr,
-        level=max(level, logging.INFO),
+        level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     logging.getLogger("agentls").setLevel(level)
-    for name in ("pygls", "httpx", "httpcore"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("pygls").setLevel(logging.WARNING)
 
 
 def _log_unforeseen(_: object, context: dict[str, Any]) -> None:

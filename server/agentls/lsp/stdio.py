@@ -11,17 +11,24 @@ import asyncio
 import os
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 
 from agentls.lsp.frames import BadFrame, FrameReader
 
 _READ_BYTES = 64 * 1024
+_READ_AHEAD = 16
+"""How many reads may be waiting for the loop; enough to see the end behind a blocked loop."""
+
 _HIGH_WATER_BYTES = 64 * 1024
 """Above this, `drain` makes producers wait."""
 
 _STOP_READING_BYTES = 32 * 1024 * 1024
 """Above this, no more requests are taken in: their replies are not being read."""
+
+
+_PATIENCE_S = 2.0
 
 
 def take_stdio() -> tuple[int, int]:
@@ -141,14 +148,20 @@ class Inbox:
         *,
         on_frame: Callable[[bytes | BadFrame], None],
         on_end: Callable[[], None],
+        on_stuck: Callable[[], None] | None = None,
     ) -> None:
-        """Start reading. `on_end` is called once, when no more can come."""
+        """Start reading. `on_end` is called once, when no more can come.
+
+        `on_stuck` is called from another thread if the process is still there two seconds later:
+        then the loop is blocked, and nothing on it can end the process.
+        """
         self._fd = fd
         self._outbox = outbox
         self._on_frame = on_frame
         self._on_end = on_end
+        self._on_stuck = on_stuck
         self._loop = asyncio.get_running_loop()
-        self._more = threading.Event()
+        self._room = threading.Semaphore(_READ_AHEAD)
         self._tasks: set[asyncio.Task[None]] = set()
         threading.Thread(target=self._run, name="lsp-reader", daemon=True).start()
 
@@ -157,14 +170,16 @@ class Inbox:
         try:
             while data := self._read():
                 if ready := frames.feed(data):
-                    # One batch at a time: a client that floods waits in its own pipe.
-                    self._more.clear()
+                    # A client that floods waits in its own pipe.
+                    self._room.acquire()
                     self._loop.call_soon_threadsafe(self._deliver, ready)
-                    self._more.wait()
             self._loop.call_soon_threadsafe(self._on_end)
         except RuntimeError:
             # The loop is closed: the process is about to end.
             return
+        if self._on_stuck is not None:
+            time.sleep(_PATIENCE_S)
+            self._on_stuck()
 
     def _read(self) -> bytes:
         try:
@@ -178,7 +193,7 @@ class Inbox:
                 self._on_frame(frame)
         finally:
             if self._outbox.pending_bytes <= _STOP_READING_BYTES:
-                self._more.set()
+                self._room.release()
             else:
                 task = self._loop.create_task(self._resume())
                 self._tasks.add(task)
@@ -188,7 +203,7 @@ class Inbox:
         try:
             await self._outbox.drain(_STOP_READING_BYTES)
         finally:
-            self._more.set()
+            self._room.release()
 
 
 def _resolve(futures: list[asyncio.Future[None]]) -> None:

@@ -41,15 +41,19 @@ class Documents:
         self._locks: WeakValueDictionary[Path, _Lock] = WeakValueDictionary()
 
     async def facts(self, path: str) -> PathFacts:
-        """Resolve a path without opening it; see `core.ports.Files`."""
+        """Resolve a path without opening it; see `core.ports.Files`.
+
+        `path` is the name that was asked for, `target` the one it leads to through a link. Secret
+        and protected are whichever of the two is.
+        """
         place = await asyncio.to_thread(self._roots.resolve, path)
-        own_names = {place.relative, place.asked}
+        own_names = [place.relative, *([place.asked] if place.linked else [])]
         return PathFacts(
-            path=place.name,
+            path=place.asked,
             exists=place.exists or self._open_text(place) is not None,
             secret=any(map(is_secret, own_names)),
             protected=any(map(is_protected, own_names)),
-            target=place.name if place.linked else None,
+            target=place.name if place.asked != place.name else None,
         )
 
     async def read(self, path: str) -> FileText:

@@ -25,8 +25,8 @@ def compile_glob(pattern: str) -> Callable[[str], bool]:
     Raises:
         BadGlob: a bracket or brace is not closed, or there are too many alternatives.
     """
-    plain = pattern.removeprefix("./")
-    if plain in {"", "."}:
+    plain = re.sub(r"^\./", "/", pattern)
+    if plain in {"", ".", "/"}:
         plain = "**"
     below = "" if _MAGIC.search(plain) else "(?:/.*)?"
     if plain.endswith("/"):

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from agentls.core.errors import AgentlsError
 from agentls.core.ports import Files, FileText, Passage
 from agentls.workspace.question import Term, terms
-from agentls.workspace.ranking import Clue, best_passages, path_value
+from agentls.workspace.ranking import Clue, Ranking
 from agentls.workspace.ripgrep import Ripgrep
 from agentls.workspace.roots import Roots
 
-_MAX_READ = 48
+_MAX_READ = 32
 _SATURATION = 2.0
 
 
@@ -41,13 +41,13 @@ class KeywordPassages:
         wanted = terms(question)
         if not wanted or limit < 1:
             return ()
-        tally = await self._search.tally([term.text for term in wanted])
-        clues = _clues(wanted, tally)
+        tally = await self._search.tally([term.text for term in wanted if not term.parts])
         named = await asyncio.to_thread(self._named, wanted)
-        chosen = _candidates(clues, tally, named)
-        texts = await asyncio.gather(*(self._read(path) for path in chosen))
+        found = _Found(wanted, tally)
+        ranking = Ranking(found.clues, named, about_tests="test" in question.lower())
+        texts = await asyncio.gather(*map(self._read, found.candidates(ranking, named)))
         files = [text for text in texts if text is not None]
-        return await asyncio.to_thread(best_passages, question, clues, files, named, limit)
+        return await asyncio.to_thread(ranking.best, files, limit)
 
     async def _read(self, path: str) -> FileText | None:
         try:
@@ -61,7 +61,7 @@ class KeywordPassages:
         for term in wanted:
             if "." in term.text or "/" in term.text:
                 try:
-                    place = self._roots.resolve(term.text)
+                    place = self._roots.resolve(term.word)
                 except AgentlsError:
                     continue
                 if place.exists and place.real.is_file():
@@ -69,27 +69,53 @@ class KeywordPassages:
         return frozenset(found)
 
 
-def _clues(wanted: Sequence[Term], tally: Mapping[str, Counter[str]]) -> tuple[Clue, ...]:
-    """The words that were found, each with its worth: the fewer files hold it, the more."""
-    clues = []
-    for term in wanted:
-        files = sum(any(term.text in word for word in counts) for counts in tally.values())
-        if files:
-            rarity = math.log(1 + (len(tally) - files + 0.5) / (files + 0.5))
-            clues.append(Clue(term.text, term.weight * (0.1 + rarity)))
-    return tuple(clues)
+class _Found:
+    """What ripgrep counted, by term instead of by word: `lines` also holds `line`.
+
+    Joined words are not among it; they are looked for in the files that are read.
+    """
+
+    def __init__(self, wanted: Sequence[Term], tally: Mapping[str, Counter[str]]) -> None:
+        words = {word for counts in tally.values() for word in counts}
+        holds = {
+            word: [index for index, term in enumerate(wanted) if term.text in word]
+            for word in words
+        }
+        self._counts: dict[str, dict[int, int]] = {}
+        files = [0] * len(wanted)
+        for path, counts in tally.items():
+            own: dict[int, int] = {}
+            for word, number in counts.items():
+                for index in holds[word]:
+                    own[index] = own.get(index, 0) + number
+            for index in own:
+                files[index] += 1
+            self._counts[path] = own
+        total = len(tally)
+        rarity = {
+            term.text: 0.1 + _rarity(total, files[index]) for index, term in enumerate(wanted)
+        }
+        self.clues = tuple(Clue(term.text, term.word, _worth(term, rarity)) for term in wanted)
+
+    def candidates(self, ranking: Ranking, named: frozenset[str]) -> list[str]:
+        """The files worth reading, those that are named first."""
+
+        def value(path: str) -> float:
+            total = ranking.path_value(path)
+            for index, number in self._counts[path].items():
+                total += self.clues[index].worth * number / (number + _SATURATION)
+            return total * ranking.factor(path)
+
+        ranked = sorted(self._counts, key=lambda path: (-value(path), path))
+        return [*sorted(named), *(path for path in ranked if path not in named)][:_MAX_READ]
 
 
-def _candidates(
-    clues: Sequence[Clue], tally: Mapping[str, Counter[str]], named: frozenset[str]
-) -> list[str]:
-    def value(path: str) -> float:
-        total = path_value(path, clues)
-        counts = tally[path]
-        for clue in clues:
-            number = sum(count for word, count in counts.items() if clue.text in word)
-            total += clue.worth * number / (number + _SATURATION)
-        return total
+def _worth(term: Term, rarity: Mapping[str, float]) -> float:
+    """Joined words are as rare as their parts: that they stand together is rare by itself."""
+    own = [rarity.get(part, 0.0) for part in term.parts] or [rarity[term.text]]
+    return term.weight * sum(own) / len(own)
 
-    ranked = sorted(tally, key=lambda path: (-value(path), path))
-    return [*sorted(named), *(path for path in ranked if path not in named)][:_MAX_READ]
+
+def _rarity(total: int, files: int) -> float:
+    """The fewer of the files hold a word, the more it tells."""
+    return math.log(1 + (total - files + 0.5) / (files + 0.5))

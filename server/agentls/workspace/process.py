@@ -86,13 +86,11 @@ class Subprocesses:
                 {ended, stopped}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
-            stopped.cancel()
             os.close(own_end)
-        await asyncio.wait([ended], timeout=_EXIT_S)
-        if not ended.done():
-            process.kill()
-        code = await ended
-        await output.drain()
+            ended.cancel()
+            stopped.cancel()
+            code = await _let_end(process)
+            await output.drain()
         if not done:
             return CommandResult(exit_code=None, output=output.text(), timed_out=True)
         return CommandResult(exit_code=code if code >= 0 else 128 - code, output=output.text())
@@ -118,6 +116,16 @@ class Subprocesses:
             )
         except OSError as error:
             raise ToolError(f"The command could not be started: {error.strerror}.") from None
+
+
+async def _let_end(process: asyncio.subprocess.Process) -> int:
+    """Wait for the supervisor, which knows that it is to end everything; gives its exit code."""
+    try:
+        async with asyncio.timeout(_EXIT_S):
+            return await process.wait()
+    except TimeoutError:
+        process.kill()
+        return await process.wait()
 
 
 class _Output:

@@ -1,4 +1,8 @@
-"""Ranks stretches of files by the words of a question that they hold. Pure."""
+"""Ranks stretches of files by the words of a question that they hold. Pure.
+
+Rare words count more than frequent ones, a word counts less with every repetition, and one in the
+name of a file or of a definition counts more than one in text.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from agentls.core.ports import FileText, Passage
 from agentls.core.text import split_lines
 
 _BLOCK_LINES = 10
 _WINDOW_BLOCKS = 4
-_MAX_LINES = 80
+_MAX_LINES = 60
 _MAX_LINE_CHARS = 400
 _SATURATION = 1.2
 
@@ -24,9 +29,7 @@ _DEFINITION = re.compile(
     r"|(?P<variable>[A-Za-z_]\w*)\s*(?::[^=\n]+)?="
     r"|\#{1,6}\s(?P<heading>.+)",
 )
-_TESTS = re.compile(
-    r"(^|/)(tests?|spec|specs|__tests__|testing)/|(^|/)test_|_test\.|\.spec\.|\.test\."
-)
+_TESTS = re.compile(r"(^|/)(tests?|specs?|__tests__|testing)/|(^|/)test_|_test\.|\.spec\.|\.test\.")
 _DATA = re.compile(
     r"\.(lock|po|pot|svg|csv|tsv|jsonl|ipynb|snap|min\.\w+|map|sum)$|(^|/)(package-lock|constraints)"
     r"|(^|/)(changelog|changes|history|news|releases?)(\.|/|$)",
@@ -36,113 +39,114 @@ _DATA = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """A word in lower case, and what finding it is worth."""
+    """Text in lower case, the whole word it stands for, and what finding it is worth."""
 
     text: str
+    word: str
     worth: float
 
 
-def path_value(path: str, clues: Sequence[Clue]) -> float:
-    """What the words in a file's name, and less so in its folders', are worth."""
-    folders, _, name = path.lower().rpartition("/")
-    stem = name.partition(".")[0]
-    total = 0.0
-    for clue in clues:
-        if clue.text in (stem, name, path.lower()):
-            total += 1.2 * clue.worth
-        elif clue.text in name:
-            total += 0.7 * clue.worth
-        elif clue.text in folders:
-            total += 0.2 * clue.worth
-    return total
+class Ranking:
+    """How files and passages compare for one question."""
 
-
-def best_passages(
-    question: str,
-    clues: Sequence[Clue],
-    files: Sequence[FileText],
-    named: frozenset[str],
-    limit: int,
-) -> tuple[Passage, ...]:
-    """The best stretches of the files, best first; `named` files are what the question is about."""
-    about_tests = "test" in question.lower()
-    found: list[Passage] = []
-    for file in files:
-        factor = 3.0 if file.path in named else 1.0
-        if _TESTS.search(file.path) and not about_tests:
-            factor *= 0.7
-        if _DATA.search(file.path):
-            factor *= 0.5
-        scanned = _Scanned(file, clues)
-        found.extend(
-            replace(passage, score=round(passage.score * factor, 3))
-            for passage in scanned.passages()
-        )
-    found.sort(key=lambda passage: (-passage.score, passage.path, passage.start_line_no))
-    return tuple(_merged(found, {file.path: file for file in files}, limit))
-
-
-class _Scanned:
-    """A file with the places where clues were found."""
-
-    def __init__(self, file: FileText, clues: Sequence[Clue]) -> None:
-        self._file = file
+    def __init__(
+        self, clues: Sequence[Clue], named: frozenset[str], *, about_tests: bool = False
+    ) -> None:
+        """`named` files are what the question is about."""
         self._clues = clues
-        self._lines = split_lines(file.text)
-        self._path_value = path_value(file.path, clues)
-        number = len(self._lines) // _BLOCK_LINES + 1
-        self._counts = [[0] * len(clues) for _ in range(number)]
-        self._bonus = [0.0] * number
-        self._scan()
+        self._named = named
+        self._about_tests = about_tests
 
-    def _scan(self) -> None:
-        lowered = [line.lower() for line in self._lines]
-        starts = [0]
-        for line in lowered:
-            starts.append(starts[-1] + len(line))
-        text = "".join(lowered)
-        for index, clue in enumerate(self._clues):
-            position = text.find(clue.text)
-            while position >= 0:
-                number = bisect_right(starts, position) - 1
-                self._counts[number // _BLOCK_LINES][index] += 1
-                position = text.find(clue.text, starts[number + 1])
-        for number, line in enumerate(self._lines):
-            self._bonus[number // _BLOCK_LINES] += self._definition_value(line)
+    def factor(self, path: str) -> float:
+        """What a file is worth by its kind: tests and data say less about how things work."""
+        factor = 1.0
+        if _TESTS.search(path) and not self._about_tests:
+            factor *= 0.5
+        if _DATA.search(path):
+            factor *= 0.4
+        return factor
 
-    def _definition_value(self, line: str) -> float:
-        match = _DEFINITION.match(line)
-        if match is None:
-            return 0.0
-        name, factor = (match["name"] or match["variable"] or "").lower(), 1.0
-        if match["heading"] or match["variable"]:
-            name, factor = (match["heading"] or match["variable"]).lower(), 0.5
-        return sum(
-            (2.0 if name == clue.text else 0.6) * factor * clue.worth
-            for clue in self._clues
-            if clue.text in name
-        )
+    def path_value(self, path: str) -> float:
+        """What the words in a file's name, and less so in its folders', are worth."""
+        folders, _, name = path.lower().rpartition("/")
+        stem = name.partition(".")[0]
+        total = 0.0
+        for clue in self._clues:
+            if clue.text in {stem, name} or clue.word in {stem, name, path.lower()}:
+                total += 1.2 * clue.worth
+            elif clue.text in name:
+                total += 0.7 * clue.worth
+            elif clue.text in folders:
+                total += 0.2 * clue.worth
+        return total
 
-    def passages(self) -> Iterator[Passage]:
-        """Overlapping windows that hold a clue."""
-        for first in range(max(len(self._counts) - _WINDOW_BLOCKS // 2, 1)):
-            blocks = self._counts[first : first + _WINDOW_BLOCKS]
-            counts = [sum(column) for column in zip(*blocks, strict=True)]
-            if not any(counts):
+    def best(self, files: Sequence[FileText], limit: int) -> tuple[Passage, ...]:
+        """The best stretches of the files, best first, without overlap."""
+        found = [passage for file in files for passage in self._passages(file)]
+        found.sort(key=lambda passage: (-passage.score, passage.path, passage.start_line_no))
+        texts = {file.path: file.text for file in files}
+        return tuple(_with_text(passage, texts) for passage in _merged(found, limit))
+
+    def _passages(self, file: FileText) -> Iterator[Passage]:
+        """Overlapping windows that hold a clue; of a named file at least the first."""
+        scan = _Scan(file.text, self._clues)
+        factor = self.factor(file.path)
+        name_value = 0.25 * self.path_value(file.path)
+        named = file.path in self._named
+        if named:
+            name_value += 2.0 * sum(clue.worth for clue in self._clues)
+        for first in range(max(len(scan.counts) - _WINDOW_BLOCKS // 2, 1)):
+            blocks = scan.counts[first : first + _WINDOW_BLOCKS]
+            counts = [sum(each) for each in zip(*blocks, strict=True)]
+            if not any(counts) and not (named and first == 0):
                 continue
-            score = sum(
+            text_value = sum(
                 clue.worth * number / (number + _SATURATION)
                 for clue, number in zip(self._clues, counts, strict=True)
             )
-            bonus = sum(self._bonus[first : first + _WINDOW_BLOCKS])
-            score += min(bonus, score) + 0.5 * self._path_value
+            definitions = sum(scan.definitions[first : first + _WINDOW_BLOCKS])
+            score = factor * (text_value + min(0.5 * definitions, text_value) + name_value)
             start = first * _BLOCK_LINES
-            end = min(start + _BLOCK_LINES * _WINDOW_BLOCKS, len(self._lines))
-            yield Passage(self._file.path, start + 1, end, "", score)
+            end = min(start + _BLOCK_LINES * _WINDOW_BLOCKS, scan.lines)
+            yield Passage(file.path, start + 1, end, "", round(score, 3))
 
 
-def _merged(ranked: Sequence[Passage], files: dict[str, FileText], limit: int) -> Iterator[Passage]:
-    """The best passages without overlap; good neighbours of a better one are joined to it."""
+class _Scan:
+    """Where in a text clues are found, in blocks of ten lines: a line counts once for each clue."""
+
+    def __init__(self, text: str, clues: Sequence[Clue]) -> None:
+        lowered = text.lower()
+        lines = split_lines(lowered)
+        starts = [0, *accumulate(map(len, lines))]
+        self.lines = len(lines)
+        number = self.lines // _BLOCK_LINES + 1
+        self.counts = [[0] * len(clues) for _ in range(number)]
+        self.definitions = [0.0] * number
+        for index, clue in enumerate(clues):
+            position = lowered.find(clue.text)
+            while position >= 0:
+                line_no = bisect_right(starts, position) - 1
+                self.counts[line_no // _BLOCK_LINES][index] += 1
+                value = _definition_value(lines[line_no], clue)
+                self.definitions[line_no // _BLOCK_LINES] += value
+                position = lowered.find(clue.text, starts[line_no + 1])
+
+
+def _definition_value(line: str, clue: Clue) -> float:
+    """What it is worth that a line, in lower case, defines something by a clue's name."""
+    match = _DEFINITION.match(line)
+    if match is None:
+        return 0.0
+    name, factor = match["name"], 1.0
+    if name is None:
+        name, factor = match["variable"] or match["heading"], 0.5
+    if clue.text not in name:
+        return 0.0
+    return (2.0 if name in {clue.text, clue.word} else 0.6) * factor * clue.worth
+
+
+def _merged(ranked: Sequence[Passage], limit: int) -> list[Passage]:
+    """The best passages; a good neighbour of a better one is joined to it, others are dropped."""
     kept: list[Passage] = []
     for passage in ranked:
         at = next((at for at, other in enumerate(kept) if _touches(other, passage)), None)
@@ -155,10 +159,7 @@ def _merged(ranked: Sequence[Passage], files: dict[str, FileText], limit: int) -
         end = max(other.end_line_no, passage.end_line_no)
         if passage.score >= 0.8 * other.score and end - start < _MAX_LINES:
             kept[at] = replace(other, start_line_no=start, end_line_no=end)
-    for passage in kept:
-        lines = split_lines(files[passage.path].text)
-        shown = lines[passage.start_line_no - 1 : passage.end_line_no]
-        yield replace(passage, text="\n".join(_shown(line) for line in shown))
+    return kept
 
 
 def _touches(one: Passage, other: Passage) -> bool:
@@ -167,6 +168,11 @@ def _touches(one: Passage, other: Passage) -> bool:
         and one.start_line_no <= other.end_line_no + 1
         and other.start_line_no <= one.end_line_no + 1
     )
+
+
+def _with_text(passage: Passage, texts: dict[str, str]) -> Passage:
+    lines = split_lines(texts[passage.path])[passage.start_line_no - 1 : passage.end_line_no]
+    return replace(passage, text="\n".join(map(_shown, lines)))
 
 
 def _shown(line: str) -> str:

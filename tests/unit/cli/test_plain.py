@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agentls.agent.session import TurnResult
+from agentls.cli.outcomes import Outcome
 from agentls.cli.plain import JsonView, PlainView
 from agentls.cli.streams import Output
-from agentls.cli.turns import Outcome
 from agentls.core.errors import NoModel, RateLimited
 from agentls.core.events import (
     BlockDelta,
@@ -147,8 +147,11 @@ async def test_retries_and_warnings_go_to_stderr_on_lines_of_their_own() -> None
     await view.take(BlockDelta(index=0, text="half"))
     await view.take(Status(state="retrying", message="It broke."))
     await view.take(BlockDelta(index=0, text=" and half"))
+    await view.take(Status(state="requesting", message="Reading a.py:1-9"))
+    await view.take(Status(state="requesting"))
     view.close(outcome())
-    assert (terminal.out, terminal.err) == ("half\n and half\n", "agentls: It broke.\n")
+    assert terminal.out == "half\n and half\n"
+    assert terminal.err == "agentls: It broke.\n· Reading a.py:1-9\n"
 
 
 def test_passages_are_said_to_be_just_that() -> None:

@@ -8,9 +8,10 @@ import pyte
 import pytest
 
 from agentls.agent.session import TurnResult
+from agentls.cli.markdown import GrowingText
+from agentls.cli.outcomes import Outcome
 from agentls.cli.render import TerminalView
 from agentls.cli.streams import Output, OutputLost
-from agentls.cli.turns import Outcome
 from agentls.core.errors import Unreachable
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status, Usage
 from agentls.core.messages import FileDiff, Message, Reasoning, ToolCall, ToolResult
@@ -21,7 +22,7 @@ WIDTH, HEIGHT = 60, 12
 class Screen(io.StringIO):
     """A terminal: what is written becomes cells, lines that scroll away are kept."""
 
-    encoding = "utf-8"  # type: ignore[assignment]  # StringIO has none
+    encoding = "utf-8"
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +124,7 @@ async def test_a_whole_turn(screen: Screen) -> None:
     view = view_on(screen)
     await show(
         view,
-        Status(state="requesting"),
+        Status(state="requesting", message="Reading a.py:1-9"),
         BlockStart(index=0, block="thinking"),
         BlockDelta(index=0, text="First I\nlook \x1b[2J"),
         BlockStop(index=0, item=Reasoning(text="First I\nlook")),
@@ -134,6 +135,7 @@ async def test_a_whole_turn(screen: Screen) -> None:
     )
     view.close(ended())
     assert screen.lines == [
+        "· Reading a.py:1-9",
         "∴ First I look \\u{1b}[2J",
         "",
         "I will edit it.",
@@ -247,6 +249,23 @@ async def test_a_terminal_that_is_gone_is_reported_with_the_next_event(screen: S
     await show(view, Status(state="requesting"))
     screen.broken = True
     with pytest.raises(OutputLost):
+        async with asyncio.timeout(5):
+            while True:
+                await asyncio.sleep(0.01)
+                await view.take(Status(state="requesting"))
+
+
+async def test_a_defect_in_drawing_reaches_the_turn_and_not_only_a_log(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = view_on(screen)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(GrowingText, "tail", broken)
+    await show(view, BlockStart(index=0, block="text"), BlockDelta(index=0, text="a"))
+    with pytest.raises(ZeroDivisionError):
         async with asyncio.timeout(5):
             while True:
                 await asyncio.sleep(0.01)

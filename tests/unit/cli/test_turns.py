@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from agentls.cli.approval import ApproveAll
+from agentls.cli.outcomes import Outcome, Record
 from agentls.cli.streams import OutputLost
-from agentls.cli.turns import HeldView, Outcome, Record, run_turn
+from agentls.cli.turns import run_turn
+from agentls.cli.views import HeldView
 from agentls.core.errors import AgentlsError, Unreachable
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Ping, Status, Usage
 from agentls.core.messages import FileDiff, Message, ToolResult

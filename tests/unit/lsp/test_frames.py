@@ -49,7 +49,7 @@ def test_a_length_too_long_is_skipped_and_reported_and_the_next_message_read() -
 def test_wrong_lengths_are_reported_once_and_the_next_message_is_found() -> None:
     for header in (b"Content-Length: -5", b"Content-Length: five", b"Content-Length: 0x10"):
         stream = header + b'\r\n\r\n{"id":1}\n{"id":2}' + frame(b"{}")
-        assert read(stream) == ["A header line could not be read.", b"{}"]
+        assert read(stream) == ["A Content-Length could not be read.", b"{}"]
     # Shorter than the body: what is left over stands before the next header.
     assert read(b'Content-Length: 2\r\n\r\n{}{"id":1}' + frame(b"null")) == [
         b"{}",

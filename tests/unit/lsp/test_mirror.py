@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -18,9 +17,9 @@ from agentls.lsp.positions import (
     text_in,
     units,
 )
+from support.lsp_text import offset_at
 
 URI = "file:///w/a.txt"
-CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 # Everything that some splitter takes for a line end, halves of pairs, and wide characters.
 ALPHABET = "ab\r\n\x0b\x0c\x1c\x1e\x85\u2028\u2029\N{GRINNING FACE}é漢"
 
@@ -33,20 +32,7 @@ changes = st.one_of(
 
 
 def reference_offset(text: str, position: Position, encoding: Encoding) -> int:
-    """The specification, word by word, on code units: slow and plain."""
-    codec, width = CODECS[encoding]
-    starts = [0, *(match.end() for match in re.finditer("\r\n|\n|\r", text))]
-    if position.line >= len(starts):
-        return len(text)
-    start = starts[position.line]
-    content = re.match("[^\r\n]*", text[start:])
-    assert content is not None
-    best = 0
-    for count in range(len(content[0]) + 1):
-        size = len(content[0][:count].encode(codec, "surrogatepass")) // width
-        if size <= position.character:
-            best = count
-    return start + best
+    return offset_at(text, position.line, position.character, encoding)
 
 
 def reference_apply(text: str, change: Change, encoding: Encoding) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lsprotocol import types
+from lsprotocol.converters import get_converter
 
 from agentls.core.errors import (
     Denied,
@@ -129,6 +131,9 @@ async def test_initialize_says_what_is_served_and_comes_once(wire: Wire) -> None
         "workspace": {"workspaceFolders": {"supported": True, "changeNotifications": True}},
     }
     assert first["result"]["serverInfo"]["name"] == "agentls"
+    # Another reading of LSP agrees that this is one.
+    typed = get_converter().structure(first["result"], types.InitializeResult)
+    assert typed.capabilities.position_encoding == types.PositionEncodingKind.Utf16
     assert second == error(2, -32600, "The server is initialized already.")
 
 
@@ -197,6 +202,32 @@ async def test_unknown_requests_are_answered_and_unknown_notifications_ignored(w
     assert [(r["id"], r["error"]["code"]) for r in responses] == [(name, -32601) for name in "abcd"]
     assert "\n" not in responses[0]["error"]["message"]
     assert len(responses[0]["error"]["message"]) < 120
+
+
+async def test_a_request_without_an_id_is_not_carried_out(wire: Wire) -> None:
+    wire.notify("initialize", INITIALIZE)
+    wire.initialize()
+    for method in ("shutdown", "initialize", "agent/session/new", "agent/session/prompt"):
+        wire.notify(method, {})
+    assert await wire.settle() == []
+    assert wire.server.protocol.phase.name == "running"
+
+
+async def test_a_notification_that_fails_is_logged_and_answered_by_nothing(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
+    wire.initialize()
+    failure = (ValueError("sk-secret"), UnknownSession("There is no session."))
+
+    async def handler(params: Json) -> object:
+        raise failure[bool(params)]
+
+    wire.serve("agent/test", handler)
+    wire.notify("agent/test", {"a": 1})
+    wire.notify("agent/test")
+    assert await wire.settle() == []
+    assert "not carried out: There is no session." in caplog.text
+    assert "sk-secret" not in caplog.text
 
 
 async def test_our_own_parameters_arrive_as_they_were_sent(wire: Wire) -> None:
@@ -290,10 +321,13 @@ async def test_cancelling_before_during_and_after_gives_one_response(wire: Wire)
         return None
 
     wire.serve("agent/test", handler)
-    wire.request(1, "agent/test", {"quick": True})
+    wire.request(1, "agent/test")
     wire.notify("$/cancelRequest", {"id": 1})
     cancelled = "The request was cancelled."
     assert await wire.settle() == [error(1, -32800, cancelled)]
+    # It had its first step all the same, and with that the chance to answer something better.
+    assert started.is_set()
+    started.clear()
     wire.request(2, "agent/test")
     await started.wait()
     wire.notify("$/cancelRequest", {"id": 2})
@@ -391,7 +425,9 @@ async def test_a_change_that_cannot_be_read_ends_the_trust_in_the_document(wire:
     wire.initialize()
     document = {"uri": "file:///w/a", "languageId": "x", "version": 1, "text": "abc"}
     wire.notify("textDocument/didOpen", {"textDocument": {**document, "text": None}})
-    assert wire.server.mirror.get("file:///w/a") is None
+    unread = wire.server.mirror.get("file:///w/a")
+    assert unread is not None
+    assert unread.broken == "its text could not be read"
     wire.notify("textDocument/didOpen", {"textDocument": document})
     where = {"start": {"line": -1, "character": 0}, "end": {"line": 0, "character": 0}}
     wire.notify(
@@ -419,6 +455,9 @@ async def test_folders_come_and_go(wire: Wire, tmp_path: Path) -> None:
     }
     wire.notify("workspace/didChangeWorkspaceFolders", {"event": event})
     assert wire.server.roots == (folders[0], tmp_path / "c")
+    event = {"added": [], "removed": [event["added"][1], named[0]]}
+    wire.notify("workspace/didChangeWorkspaceFolders", {"event": event})
+    assert list(wire.server.roots) == [tmp_path]
 
 
 async def test_the_given_folder_counts_when_the_client_opens_none(

@@ -102,16 +102,16 @@ async def test_nothing_more_is_read_while_the_replies_are_not(pipe: tuple[int, i
     frame = b"Content-Length: 60000\r\n\r\n" + b" " * 60000
 
     def send() -> None:
-        for _ in range(60):
+        for _ in range(120):
             os.write(pipe[1], frame)
 
     sending = asyncio.create_task(asyncio.to_thread(send))
     done, _ = await asyncio.wait([sending], timeout=0.5)
     assert not done
-    assert outbox.pending_bytes < 40 << 20
+    assert outbox.pending_bytes < 60 << 20
     async with asyncio.timeout(20):
-        await read_all(reply_read, 60 << 20)
+        await read_all(reply_read, 120 << 20)
         await sending
-    assert count == 60
+    assert count == 120
     for fd in (reply_read, reply_write):
         os.close(fd)

@@ -16,12 +16,9 @@ from typing import TYPE_CHECKING, Any
 from agentls.agent.session import Session
 from agentls.app import App, build
 from agentls.core.errors import ModelError, SessionBusy, SettingsError, UnknownSession, UsageError
-from agentls.core.events import Event, Status, Usage
 from agentls.lsp import methods
-from agentls.lsp.approver import ClientApprover
-from agentls.lsp.convert import Update, Updates, chunk, mode_update
+from agentls.lsp.convert import mode_update
 from agentls.lsp.editor import EditorBuffers
-from agentls.lsp.prompt import PromptReader
 from agentls.lsp.protocol import (
     MODES,
     Cancel,
@@ -31,15 +28,11 @@ from agentls.lsp.protocol import (
     NewSession,
     NoParams,
     Prompt,
-    PromptResult,
     SetMode,
-    UsageReport,
     parse,
 )
-from agentls.lsp.updates import UpdateStream
+from agentls.lsp.turn import ClientTurn
 from agentls.settings import load
-from agentls.workspace.documents import Documents
-from agentls.workspace.roots import Roots
 
 if TYPE_CHECKING:
     from agentls.lsp.language_server import AgentServer
@@ -109,7 +102,11 @@ class Chat:
         }
 
     async def _prompt(self, params: Prompt) -> dict[str, Any]:
-        """Run a turn. Cancelled by either way, it answers `cancelled`, with what it used."""
+        """Run a turn.
+
+        `agent/session/cancel` and `$/cancelRequest` do the same: both cancel this task, and the
+        result says `cancelled` and what was used until then.
+        """
         opened = self._find(params.session_id)
         if opened.turn is not None:
             raise SessionBusy(
@@ -117,7 +114,8 @@ class Chat:
             )
         opened.turn = asyncio.current_task()
         try:
-            return (await _Turn(self._server, self._buffers, opened).run(params)).to_json()
+            turn = ClientTurn(self._server, opened.app, opened.session, self._buffers)
+            return (await turn.run(params)).to_json()
         finally:
             opened.turn = None
 
@@ -190,60 +188,3 @@ class Chat:
         model_id = f"{info.provider}/{info.name}"
         choice = ModelChoice(model_id=model_id, name=info.name)
         return Models(current_model_id=model_id, available_models=[choice]).to_json()
-
-
-class _Turn:
-    """One prompt on its way: events to updates, questions to the client, an end to a result."""
-
-    def __init__(self, server: AgentServer, buffers: EditorBuffers, opened: _Open) -> None:
-        self._server = server
-        self._app = opened.app
-        self._session = opened.session
-        self._usage = Usage()
-        self._convert = Updates(opened.app.workspace, self._kind_of, context_window=0)
-        self._stream = UpdateStream(self._send, server.outbox.drain)
-        self._files = Documents(Roots(opened.app.workspace), buffers)
-
-    async def run(self, params: Prompt) -> PromptResult:
-        """Run the turn to its end, or to its cancellation, which is an end like others."""
-        root, encoding = self._app.workspace, self._server.client.encoding
-        approver = ClientApprover(
-            self._server.protocol,
-            self._session.session_id,
-            self._convert,
-            flush=self._stream.flush,
-            custom_method=self._server.client.asks_permission,
-        )
-        try:
-            content = await PromptReader(self._files, root, encoding).read(
-                params.prompt, params.context
-            )
-            result = await self._session.prompt(content, sink=self._take, approver=approver)
-        except asyncio.CancelledError:
-            # This task was made for the request alone and ends here: the client gets its answer.
-            return PromptResult(stop_reason="cancelled", usage=UsageReport.of(self._usage))
-        else:
-            if result.notice:
-                await self._stream.put(chunk("agent_message_chunk", f"\n\n{result.notice}"))
-            return PromptResult(stop_reason=result.stop_reason, usage=UsageReport.of(result.usage))
-        finally:
-            self._stream.close()
-            for update in self._convert.closing():
-                self._send(update)
-
-    async def _take(self, event: Event) -> None:
-        if isinstance(event, Usage):
-            self._usage = self._usage + event
-            info = (await self._app.model()).info
-            self._convert.context_window = info.capabilities.context_window or 0
-        elif isinstance(event, Status) and event.state in ("retrying", "warning"):
-            self._server.log_to_client(event.message)
-        for update in self._convert.of(event):
-            await self._stream.put(update)
-
-    def _send(self, update: Update) -> None:
-        self._server.update(self._session.session_id, update)
-
-    def _kind_of(self, name: str) -> Any:
-        tool = self._app.tools.get(name)
-        return "other" if tool is None else tool.definition.kind

@@ -25,7 +25,14 @@ def register(server: AgentServer) -> None:
     server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(did_close)
 
     def malformed(method: str, params: object) -> None:
-        if method == types.TEXT_DOCUMENT_DID_CHANGE and (uri := _uri(params)):
+        uri = _uri(params)
+        if uri is None:
+            return
+        if method == types.TEXT_DOCUMENT_DID_OPEN:
+            # Known to be open, so that its file is not written under the editor's hands.
+            server.mirror.open(uri, 0, "")
+            server.mirror.distrust(uri, "its text could not be read")
+        elif method == types.TEXT_DOCUMENT_DID_CHANGE:
             server.mirror.distrust(uri, "a change could not be read")
 
     server.protocol.on_malformed = malformed

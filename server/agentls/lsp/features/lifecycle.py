@@ -78,4 +78,5 @@ def change_folders(ls: AgentServer, params: types.DidChangeWorkspaceFoldersParam
     """Folders were opened or closed in the editor."""
     removed = set(folders(folder.uri for folder in params.event.removed))
     added = folders(folder.uri for folder in params.event.added)
-    ls.roots = tuple(dict.fromkeys([root for root in ls.roots if root not in removed] + [*added]))
+    kept = [root for root in ls.roots if root not in removed]
+    ls.open_folders(tuple(dict.fromkeys([*kept, *added])))

@@ -1,0 +1,3 @@
+"""Fixtures that several folders of tests need."""
+
+pytest_plugins = ["support.models"]
