@@ -13,7 +13,7 @@ help: ## Show this list
 ask: ## Set up, fetch a local model, ask about this repository (Q="…" MODEL=…)
 	@.ci/setup $(VENV) local
 	@$(BIN)/agentls model pull $(MODEL)
-	@LLM_PROVIDER=local $(BIN)/agentls ask --workspace . --model $(MODEL) "$(Q)"
+	@LLM_PROVIDER=local $(BIN)/agentls ask --workspace . --mode plan --model $(MODEL) "$(Q)"
 
 test: ## Everything CI runs: checks, then all tests
 	@.ci/setup $(VENV) local,dev

@@ -14,7 +14,7 @@ from agentls.agent.pipeline import FromPassages, Pipeline, ReAct
 from agentls.agent.session import Agent, Session
 from agentls.agent.turn import Limits
 from agentls.core.errors import UnknownSession
-from agentls.core.ports import Buffers, Memory, Mode, Model, Passage
+from agentls.core.ports import Buffers, Memory, Mode, Model, Passage, Tools
 from agentls.core.requests import ModelInfo
 from agentls.llm.registry import PROVIDERS, ProviderConfig, create
 from agentls.llm.selection import Choice, choose
@@ -26,6 +26,7 @@ from agentls.permissions.rules import parse_rules
 from agentls.settings import Settings
 from agentls.tools.builtin import builtin
 from agentls.tools.output import ToolLimits
+from agentls.tools.registry import ToolRegistry
 from agentls.workspace.documents import Documents
 from agentls.workspace.passages import KeywordPassages
 from agentls.workspace.process import Subprocesses
@@ -34,8 +35,9 @@ from agentls.workspace.roots import Roots
 
 _REPLY_TOKENS = 1024
 """Room kept in a known context window for the reply."""
-_SMALL_WINDOW_TOKENS = 40_000
-"""Below this, tool output is capped to a share of the window."""
+_WINDOW_SHARE = 3
+"""Bytes of one tool result, as a part of the tokens of the window: about a tenth of it."""
+_SEARCH_TIMEOUT_S = 12.0
 
 _MODES: Mapping[Mode, str] = {
     "plan": "This is plan mode: look and propose; nothing can be changed or run.",
@@ -68,17 +70,11 @@ class App:
         self._model: Model | None = None
         self._choosing = asyncio.Lock()
         self._sessions: dict[str, Session] = {}
-        roots = Roots(workspace)
-        files = Documents(roots, buffers)
-        search = Ripgrep(roots)
-        limits = ToolLimits(max_output_bytes=settings.turn.max_output_bytes)
-        self.tools = builtin(
-            files,
-            search,
-            Subprocesses(roots.folders[0]),
-            limits,
-            readable=lambda path: self.policy.readable(path),
-        )
+        self._roots = Roots(workspace)
+        self.files = Documents(self._roots, buffers)
+        # Below the tools' own time limit, so that what was found until then is not lost.
+        self._search = Ripgrep(self._roots, time_limit_s=_SEARCH_TIMEOUT_S)
+        self.tools = self._tools_within(settings.turn.max_output_bytes)
         permissions = settings.permissions
         rules, self.problems = parse_rules(
             tools=[definition.name for definition in self.tools.definitions()],
@@ -87,10 +83,12 @@ class App:
             deny=permissions.deny,
         )
         self.policy = RulePolicy(rules)
-        self._passages = KeywordPassages(roots, search, files)
+        self._passages = KeywordPassages(
+            self._roots, self._search, self.files, readable=self.policy.readable
+        )
         self._agent = Agent(
             model=self.model,
-            tools=self.tools,
+            tools=self._tools,
             policy=self.policy,
             memory=self._memory,
             pipeline=self._pipeline,
@@ -165,6 +163,23 @@ class App:
         script = Path(llm.script).expanduser() if llm.script else None
         configs["scripted"] = ProviderConfig(script=script)
         return configs
+
+    def _tools(self, info: ModelInfo) -> Tools:
+        """The tools, saying no more at once than a small model can take several times over."""
+        window = info.capabilities.context_window
+        limit = self.settings.turn.max_output_bytes
+        if window is None or window // _WINDOW_SHARE >= limit:
+            return self.tools
+        return self._tools_within(window // _WINDOW_SHARE)
+
+    def _tools_within(self, max_output_bytes: int) -> ToolRegistry:
+        return builtin(
+            self.files,
+            self._search,
+            Subprocesses(self._roots.folders[0]),
+            ToolLimits(max_output_bytes=max_output_bytes),
+            readable=lambda path: self.policy.readable(path),
+        )
 
     def _memory(self, info: ModelInfo) -> Memory:
         memory = SlidingWindow(self.settings.memory.max_messages)

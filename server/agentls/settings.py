@@ -211,7 +211,7 @@ def _valid_part(layer: Layer, source: str, problems: list[str]) -> Layer:
 def _remove(layer: Layer, where: Sequence[str | int]) -> list[str]:
     """Take out the value at a location, or the deepest one on the way that exists.
 
-    Only the element goes from a list: losing a whole list of deny rules would widen what is allowed.
+    Only the element goes from a list: losing a whole list of deny rules would allow more.
     """
     target: Any = layer
     for depth, key in enumerate(where):

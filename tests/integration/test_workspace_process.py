@@ -15,6 +15,7 @@ import pytest
 
 from agentls.core.errors import InvalidArguments, ToolError
 from agentls.core.ports import CommandResult
+from agentls.workspace import supervisor
 from agentls.workspace.process import Subprocesses
 
 LINUX = sys.platform == "linux"
@@ -230,6 +231,24 @@ async def test_after_a_cancel_nothing_stays(shell: Subprocesses, mark: str, fami
     assert time.perf_counter() - start < 2.0
 
 
+@pytest.mark.parametrize("family", ["background", "deaf"])
+async def test_where_orphans_cannot_be_adopted_the_process_group_ends(
+    tmp_path: Path, mark: str, family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere.py"
+    elsewhere.write_text(
+        "import runpy, sys\nsys.platform = 'darwin'\n"
+        f"runpy.run_path({supervisor.__file__!r}, run_name='__main__')\n"
+    )
+    monkeypatch.setattr(supervisor, "__file__", str(elsewhere))
+    shell = Subprocesses(tmp_path)
+    assert await run(shell, "echo fine; exit 3") == CommandResult(3, "fine\n")
+    left = await run(shell, f"sleep {mark} & sleep 0.1; echo fine")
+    assert left.output == "fine\n\n[1 background process was stopped when the command ended]\n"
+    await run(shell, FAMILIES[family].format(mark=mark), timeout_s=0.4)
+    assert sleepers(mark) == []
+
+
 async def test_cancelling_a_plain_command_is_quick(shell: Subprocesses, mark: str) -> None:
     running = asyncio.create_task(run(shell, f"sleep {mark}"))
     await asyncio.to_thread(wait_for, mark, 1)
@@ -300,6 +319,7 @@ async def test_commands_run_side_by_side(shell: Subprocesses, mark: str) -> None
 
 SERVER = """
 import asyncio, pathlib, sys
+from agentls.workspace import supervisor
 from agentls.workspace.process import Subprocesses
 asyncio.run(Subprocesses(pathlib.Path(sys.argv[1])).run(sys.argv[2], timeout_s=100))
 """

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentls.core.errors import PathRefused, UsageError
+from agentls.workspace import links
 from agentls.workspace.roots import Resolved, Roots
 from support.workspaces import run_python, shared_folder
 
@@ -207,6 +208,16 @@ def test_the_whole_disk_as_workspace_has_no_system_files() -> None:
         assert "part of the system" in refusal(roots, path)
 
 
+def test_the_librarys_way_agrees(root: Path) -> None:
+    """The way for systems without POSIX paths, as far as it can be tried here."""
+    (root / "link").symlink_to("src")
+    (root / "out").symlink_to("..")
+    (root / "dangling").symlink_to("missing")
+    paths = ["src/a.py", "link/a.py", "out/p-evil/x", "dangling", "new/x", f"{root}/link", "src/.."]
+    for path in paths:
+        assert links._by_library(root, path) == links.follow(root, path)
+
+
 def test_roots_must_be_folders(root: Path) -> None:
     for folders in ((), (root / "src" / "a.py",), (root / "missing",)):
         with pytest.raises(UsageError):
@@ -221,6 +232,7 @@ def test_permission_to_look_is_needed() -> None:
 import sys
 from pathlib import Path
 from agentls.core.errors import PathRefused
+from agentls.workspace import links
 from agentls.workspace.roots import Roots
 try:
     Roots(Path(sys.argv[1])).resolve("closed/x")

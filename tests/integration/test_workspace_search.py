@@ -170,6 +170,19 @@ async def test_the_limit_stops_the_search(root: Path, search: Ripgrep) -> None:
     assert not (await search.grep("needle", limit=4)).truncated
 
 
+async def test_of_too_many_the_first_by_path_are_given(root: Path, search: Ripgrep) -> None:
+    (root / "many").mkdir()
+    for number in range(400):
+        (root / "many" / f"{number:03}").write_text("many\nmany\n")
+    for _ in range(3):
+        assert lines(await search.grep("many", limit=3)) == [
+            "many/000:1:many",
+            "many/000:2:many",
+            "many/001:1:many",
+        ]
+    assert len((await search.grep("many", limit=800)).matches) == 800
+
+
 async def test_ignore_files_above_the_workspace_do_not_count(root: Path, search: Ripgrep) -> None:
     (root.parent / ".gitignore").write_text("*\n")
     shutil.rmtree(root / ".git")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def hostile(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
         place.write_text(f"#!/bin/sh\ntouch {mark}\n")
         place.chmod(place.stat().st_mode | stat.S_IXUSR)
     config = tmp_path / "ripgreprc"
-    config.write_text(f"--pre={root / 'evil'}\n--search-zip\n--no-ignore\n--follow\n")
+    config.write_text(f"--pre={root / 'evil'}\n--no-ignore\n--follow\n")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(config))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{root}:/usr/bin:/bin")
     monkeypatch.chdir(root)
@@ -155,6 +155,17 @@ async def test_temporary_files_of_writes_are_never_found(root: Path, search: Rip
     assert (await search.glob(".agentls*")).paths == ()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc to start in an open folder")
+def test_a_folder_swapped_after_it_was_opened_is_not_entered(root: Path) -> None:
+    searcher = Searcher(find_ripgrep())
+    with Folder.open(root, ("src",)) as folder:
+        (root / "src").rename(root / "moved")
+        (root / "src").symlink_to(root.parent)
+        with searcher.run(folder, ["--files", "--null", "--", "."]) as output:
+            found = sorted(output.records(b"\0"))
+    assert found == [b"./a.py", b"./deep/b.py", b"./deep/c.txt"]
+
+
 # --- time ------------------------------------------------------------------------------------
 
 
@@ -232,6 +243,4 @@ def descriptors() -> int:
 
 
 async def test_ripgrep_is_the_one_that_was_installed(hostile: Path) -> None:
-    path = find_ripgrep()
-    assert path.is_absolute()
-    assert path.parent == Path(shutil.which("python", path=str(path.parent)) or "").parent
+    assert find_ripgrep().parent == Path(sys.executable).parent

@@ -164,7 +164,7 @@ def rig(
 
     agent = Agent(
         model=get,
-        tools=FakeTools({tool.name: tool for tool in tools}),
+        tools=lambda info: FakeTools({tool.name: tool for tool in tools}),
         policy=FixedPolicy(verdict),
         memory=lambda info: SlidingWindow(),
         pipeline=lambda info: ReAct(),

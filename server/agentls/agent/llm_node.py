@@ -79,7 +79,7 @@ class LLMNode:
         request = ModelRequest(
             system=turn.system,
             items=tuple(items),
-            tools=turn.tools.definitions() if self._offer_tools else (),
+            tools=turn.offered() if self._offer_tools else (),
             max_tokens=turn.limits.max_tokens,
             temperature=turn.limits.temperature,
         )

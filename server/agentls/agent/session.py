@@ -28,12 +28,12 @@ from agentls.core.requests import ModelInfo
 class Agent:
     """What many sessions share: immutable, no conversation of its own.
 
-    `model` gives the model to use for the next turn, choosing it on first use. `pipeline` and
-    `system` depend on what the model can do.
+    `model` gives the model to use for the next turn, choosing it on first use. The rest depends on
+    what that model can do: how much it can read, whether and how it calls tools.
     """
 
     model: Callable[[], Awaitable[Model]]
-    tools: Tools
+    tools: Callable[[ModelInfo], Tools]
     policy: Policy
     memory: Callable[[ModelInfo], Memory]
     pipeline: Callable[[ModelInfo], Pipeline]
@@ -118,7 +118,7 @@ class Session:
         state = State(messages=list(self.history))
         turn = Turn(
             model=model,
-            tools=self.agent.tools,
+            tools=self.agent.tools(model.info),
             memory=self.agent.memory(model.info),
             policy=self.agent.policy,
             approvals=self.approvals,

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from agentls.core.errors import SettingsError
 from agentls.core.events import Event
 from agentls.core.ports import Approvals, Approver, Memory, Mode, Model, Policy, Sink, Tools
+from agentls.core.requests import ToolDefinition, ToolKind
+
+
+_CHANGING: frozenset[ToolKind] = frozenset({"edit", "delete", "move", "execute"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,14 @@ class Turn:
     def next_index(self) -> int:
         """A block index not used before in this turn."""
         return next(self._indices)
+
+    def offered(self) -> tuple[ToolDefinition, ...]:
+        """The tools the model is told of: in plan mode none that the policy refuses anyway."""
+        return tuple(
+            definition
+            for definition in self.tools.definitions()
+            if self.mode != "plan" or definition.kind not in _CHANGING
+        )
 
     async def emit(self, *events: Event) -> None:
         """Send events to whoever watches the turn, in order."""

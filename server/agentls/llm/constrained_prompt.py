@@ -26,6 +26,7 @@ Every reply is one JSON object: either one call
 or the answer, in whole sentences that name the file:
 {{"answer": "..."}}"""
 _AFTER_RESULT = "\n\nAnswer now in whole sentences that name the file, or make a different call."
+_SAME = "The same as above: nothing has changed."
 _AFTER_ERROR = "\n\nThe call failed. Make a different call."
 _KEPT = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems")
 
@@ -51,7 +52,12 @@ def reply_schema(tools: Sequence[ToolDefinition], items: Sequence[Item]) -> Sche
 
 
 def rewritten(items: Sequence[Item], *, as_json: bool) -> Iterator[Item]:
-    """The history as plain messages, calls in the form replies have; answers too with `as_json`."""
+    """The history as plain messages, calls in the form replies have; answers too with `as_json`.
+
+    A result that says word for word what an earlier one said points there: reading it again would
+    take a local model longer than all the rest.
+    """
+    seen: set[str] = set()
     for item in items:
         match item:
             case Message(role="assistant") if as_json:
@@ -63,7 +69,10 @@ def rewritten(items: Sequence[Item], *, as_json: bool) -> Iterator[Item]:
                 yield Message.of("assistant", _json(call))
             case ToolResult():
                 after = _AFTER_ERROR if item.is_error else _AFTER_RESULT
-                yield Message.of("user", f"Result of {item.name}:\n{item.content}{after}")
+                known = item.content in seen and len(item.content) > len(_SAME)
+                seen.add(item.content)
+                content = _SAME if known else item.content
+                yield Message.of("user", f"Result of {item.name}:\n{content}{after}")
             case Reasoning():
                 pass
 

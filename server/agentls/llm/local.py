@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentls.core.errors import ModelError, NoModel, SettingsError, StreamBroken
-from agentls.core.events import Event, Ping, Status
+from agentls.core.events import BlockStart, Event, Status
 from agentls.core.ports import Model
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolCalling
 from agentls.llm import weights
@@ -208,7 +208,7 @@ class LocalModel:
             try:
                 async with aclosing(engine.model.stream(request)) as events:
                     async for event in events:
-                        shown = shown or not isinstance(event, Ping)
+                        shown = shown or isinstance(event, BlockStart)
                         yield event
                 return
             except ModelError as error:
@@ -219,7 +219,7 @@ class LocalModel:
                     raise
                 if shown or self._closed or not again:
                     raise StreamBroken(
-                        f"The embedded model {self.info.name} stopped in its reply: {death}",
+                        f"The embedded model {self.info.name} stopped: {death}",
                         hint="The next request starts it again.",
                         provider=_PROVIDER,
                     ) from error
@@ -262,11 +262,15 @@ class LocalModel:
         Cancelling one who waits does not stop the loading: the next request will want it.
         """
         if self._closed:
-            raise ModelError("The embedded model was shut down.", provider=_PROVIDER)
+            raise _shut_down()
         if self._starting is None or (self._starting.done() and not self._is_up()):
             self._starting = asyncio.create_task(self._replace(self._starting))
             self._starting.add_done_callback(_note_failure)
-        return await asyncio.shield(self._starting)
+        starting = self._starting
+        await asyncio.wait({starting})
+        if starting.cancelled():
+            raise _shut_down()
+        return starting.result()
 
     async def _replace(self, old: asyncio.Task[_Engine] | None) -> _Engine:
         if old is not None and not old.cancelled() and old.exception() is None:
@@ -275,6 +279,8 @@ class LocalModel:
         transport = Transport(
             "http://local/v1",
             provider=_PROVIDER,
+            # A connection is cheap here, and the engine closes idle ones without notice.
+            headers={"Connection": "close"},
             uds=process.socket,
             idle_s=_IDLE_S,
             retry=RetryPolicy(attempts=1),
@@ -294,6 +300,10 @@ class LocalModel:
             context_tokens=self._spec.context_tokens,
             threads=self._spec.threads,
         )
+
+
+def _shut_down() -> ModelError:
+    return ModelError("The embedded model was shut down.", provider=_PROVIDER)
 
 
 def _note_failure(task: asyncio.Task[_Engine]) -> None:

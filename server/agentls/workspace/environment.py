@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -44,12 +45,17 @@ _SET = {
 
 
 def clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a command gets to see of `environ`."""
+    """What a command gets to see of `environ`.
+
+    Relative places are taken out of PATH: they would be inside the workspace.
+    """
     kept = {
         name: value
         for name, value in environ.items()
         if not _DROPPED.fullmatch(name) and not _is_secret(name, value)
     }
+    if "PATH" in kept:
+        kept["PATH"] = os.pathsep.join(filter(os.path.isabs, kept["PATH"].split(os.pathsep)))
     return kept | _SET
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from agentls.core.errors import AgentlsError
 from agentls.core.ports import Files, FileText, Passage
@@ -18,6 +18,7 @@ from agentls.workspace.question import Term, terms
 from agentls.workspace.ranking import Clue, Ranking
 from agentls.workspace.ripgrep import Ripgrep
 from agentls.workspace.roots import Roots
+from agentls.workspace.sensitive import is_secret
 
 _MAX_READ = 32
 _SATURATION = 2.0
@@ -26,11 +27,19 @@ _SATURATION = 2.0
 class KeywordPassages:
     """`core.ports.Passages` by words. Files are read through `files`, so open buffers count."""
 
-    def __init__(self, roots: Roots, search: Ripgrep, files: Files) -> None:
-        """`roots` tells which files a question names."""
+    def __init__(
+        self,
+        roots: Roots,
+        search: Ripgrep,
+        files: Files,
+        *,
+        readable: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """`roots` tells which files a question names; `readable` which may be shown unasked."""
         self._roots = roots
         self._search = search
         self._files = files
+        self._readable = readable
 
     async def find(self, question: str, *, limit: int = 5) -> Sequence[Passage]:
         """Best first; see `core.ports.Passages`. Ignored files and secrets are never looked at.
@@ -50,19 +59,23 @@ class KeywordPassages:
         return await asyncio.to_thread(ranking.best, files, limit)
 
     async def _read(self, path: str) -> FileText | None:
+        if not self._readable(path):
+            return None
         try:
             return await self._files.read(path)
         except AgentlsError:  # gone meanwhile, or not text
             return None
 
     def _named(self, wanted: Sequence[Term]) -> frozenset[str]:
-        """Files that the question names by their path."""
+        """Files that the question names by their path, but no secrets."""
         found = set()
         for term in wanted:
             if "." in term.text or "/" in term.text:
                 try:
                     place = self._roots.resolve(term.word)
                 except AgentlsError:
+                    continue
+                if is_secret(place.relative) or is_secret(place.asked):
                     continue
                 if place.exists and place.real.is_file():
                     found.add(place.name)

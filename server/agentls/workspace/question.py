@@ -9,6 +9,10 @@ from itertools import pairwise
 _MAX_TERMS = 40
 _MIN_CHARS = 3
 _MAX_PHRASE_CHARS = 40
+_MAX_CHARS = 80
+_MAX_QUESTION_CHARS = 10_000
+
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 _QUOTED = re.compile(r"`([^`\n]{2,80})`|\"([^\"\n]{2,80})\"|'([^'\n]{2,80})'(?!\w)")
 _WORD = re.compile(r"\w+(?:[.:/-]+\w+)*")
@@ -87,9 +91,10 @@ def terms(question: str) -> tuple[Term, ...]:
         text = " ".join(text.lower().split())
         short = stem(text) if weight <= 1 else text
         known = found.get(short)
-        if len(short) >= _MIN_CHARS and (known is None or known.weight < weight):
+        if _MIN_CHARS <= len(short) <= _MAX_CHARS and (known is None or known.weight < weight):
             found[short] = Term(short, weight, text, parts)
 
+    question = _UNUSABLE.sub(" ", question[:_MAX_QUESTION_CHARS])
     for match in _QUOTED.finditer(question):
         add(next(filter(None, match.groups())), 3.0)
     words = [match[0] for match in _WORD.finditer(question)]
@@ -103,7 +108,7 @@ def terms(question: str) -> tuple[Term, ...]:
     for word in plain:
         if word not in _STOP_WORDS:
             add(word, 0.6 if word in _FAINT else 1.0)
-    for one, other in pairwise(word for word in plain if word not in _STOP_WORDS):
+    for one, other in pairwise(word for word in plain if word not in _STOP_WORDS and len(word) > 1):
         if not {one, other} <= _FAINT and len(one) + len(other) <= _MAX_PHRASE_CHARS:
             for joint in ("_", "", " "):
                 add(f"{one}{joint}{other}", 0.6, stem(one), stem(other))

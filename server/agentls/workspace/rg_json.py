@@ -1,6 +1,6 @@
 """Reads ripgrep's `--json` messages, which are UTF-8 or base64 for what is not.
 
-Pure but for pulling its input. Format: https://docs.rs/grep-printer, `JSON`.
+Pure but for pulling its input. The format is that of the `grep-printer` crate, `JSON`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _COMMON = (
     "--iglob=!.git",
     f"--glob=!{TEMPORARY_PREFIX}*",
 )
-_GREP = ("--json", "--sort=path", "--crlf", f"--max-filesize={MAX_FILE_BYTES}")
+_GREP = ("--json", "--crlf", f"--max-filesize={MAX_FILE_BYTES}")
 _WITHOUT_SECRETS = tuple(f"--iglob=!{glob}" for glob in secret_globs())
 """Keeps ripgrep from opening most secrets; `is_secret` decides about all."""
 
@@ -140,17 +140,25 @@ class Search:
                     yield path
 
     def _grep(self, scope: Scope, query: Query) -> Found:
-        """Secrets are counted by listing, so that the count tells nothing of what they hold."""
-        arguments = [*_COMMON, *_GREP, *query.options]
+        """Search on all cores in no order; if there is too much, in order and on one.
+
+        Secrets are counted by listing, so that the count tells nothing of what they hold.
+        """
+        arguments = [*_COMMON, *_GREP, f"--max-count={query.limit + 1}", *query.options]
         if scope.file is not None:
             return self._grep_file(scope, scope.file, query, arguments)
-        arguments += [*_WITHOUT_SECRETS, *scope.ignore_arguments(), "--", "."]
-        with scope.opened() as folder, self._searcher.run(folder, arguments) as output:
-            secrets = sum(
-                is_secret(scope.relative(path)) and query.wanted(scope, path)
-                for path in self._files(scope)
-            )
-            found = self._read(scope, query, output)
+        rest = [*_WITHOUT_SECRETS, *scope.ignore_arguments(), "--", "."]
+        with scope.opened() as folder:
+            with self._searcher.run(folder, [*arguments, *rest]) as output:
+                secrets = sum(
+                    is_secret(scope.relative(path)) and query.wanted(scope, path)
+                    for path in self._files(scope)
+                )
+                found = self._read(scope, query, output)
+            if found.truncated and not self._searcher.stopped:
+                ordered = [*arguments, "--sort=path", *rest]
+                with self._searcher.run(folder, ordered) as output:
+                    found = self._read(scope, query, output)
         return replace(found, skipped_secrets=secrets)
 
     def _grep_file(self, scope: Scope, file: str, query: Query, arguments: Sequence[str]) -> Found:

@@ -95,6 +95,8 @@ class Ripgrep:
         Of words that overlap, the one listed first counts. Keys are names and words in lower case.
         Large files, secrets and ignored files are left out.
         """
+        if not words:
+            return {}
         for word in words:
             _require_pattern(word)
         tally, _ = await self._run(".", lambda search: search.tally(words))

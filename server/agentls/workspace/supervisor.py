@@ -83,11 +83,11 @@ class Family:
 
     def end(self, grace_s: float) -> int:
         """Ask all that is left to end, then force it; returns how many processes were left."""
-        if not self._reap():
+        if not self._alive():
             return 0
         found = self._signal(TERM)
         start = time.monotonic()
-        while self._reap():
+        while self._alive():
             passed = time.monotonic() - start
             if passed > grace_s:
                 self._signal(KILL)
@@ -110,6 +110,17 @@ class Family:
                 code = os.waitstatus_to_exitcode(status)
                 self.exit_code = code if code >= 0 else 128 - code
                 self._running = False
+
+    def _alive(self) -> bool:
+        """Whether anything is left that can be seen."""
+        children = self._reap()
+        if sys.platform == "linux":
+            return children
+        try:
+            os.killpg(self._child, 0)
+        except OSError:
+            return children
+        return True
 
     def _signal(self, number: int) -> int:
         if sys.platform != "linux":

@@ -64,3 +64,9 @@ def test_secrets_and_ways_into_the_editor_are_dropped() -> None:
         "GIT_EDITOR": "false",
     }
     assert cleaned == KEPT | added
+
+
+def test_programs_are_not_looked_for_in_the_workspace() -> None:
+    cleaned = clean_environment({"PATH": ".:/usr/bin::node_modules/.bin:/bin:"})
+    assert cleaned["PATH"] == "/usr/bin:/bin"
+    assert "PATH" not in clean_environment({})

@@ -44,5 +44,9 @@ def test_stop_words_alone_ask_for_nothing() -> None:
     assert terms("") == ()
 
 
+def test_what_cannot_be_searched_for_is_left_out() -> None:
+    assert weights("`a\0b c\ud800` " + "x" * 5000 + " y\ud800zzz") == {"a b c": 3.0, "zzz": 1.0}
+
+
 def test_very_long_questions_are_bounded() -> None:
     assert len(terms(" ".join(f"word{number}" for number in range(1000)))) == 40
