@@ -140,6 +140,11 @@ class App:
                 self.choice = choice
             return self._model
 
+    async def reconfigure(self, settings: Settings) -> None:
+        """Choose a model anew by other settings on the next use; sessions stay as they are."""
+        await self.aclose()
+        self.settings = settings
+
     async def passages(self, question: str, *, limit: int = 5) -> Sequence[Passage]:
         """The parts of the workspace that fit a question best, found by keyword."""
         return await self._passages.find(question, limit=limit)

@@ -64,9 +64,13 @@ Rules = Annotated[
 
 
 class PermissionSettings(_Section):
-    """Rules, each `tool` or `tool(pattern)`. `mode` is the mode of new sessions."""
+    """Rules, each `tool` or `tool(pattern)`. `mode` is the mode of new sessions.
+
+    A question that an editor does not answer within `answer_timeout_s` counts as answered by no.
+    """
 
     mode: Literal["plan", "ask", "edit"] = "ask"
+    answer_timeout_s: float = Field(default=600, gt=0)
     allow: Rules = ()
     ask: Rules = ()
     deny: Rules = ()

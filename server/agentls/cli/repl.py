@@ -182,12 +182,10 @@ class Conversation:
             if argument:
                 arguments = replace(self._environment.arguments, model=argument)
                 loaded = load(self._app.workspace, flags=flags_of(arguments))
-                # A closed app chooses anew on the next use; its sessions stay.
-                await self._app.aclose()
-                self._app.settings = loaded.settings
+                await self._app.reconfigure(loaded.settings)
             self._out.line(visible(await self._model_line()))
         except AgentlsError as error:
-            self._app.settings = before
+            await self._app.reconfigure(before)
             report(error, self._environment.stderr)
             return FAILED
         return DONE

@@ -24,9 +24,6 @@ from agentls.lsp.protocol import PermissionAnswer, Selected, parse
 
 _log = logging.getLogger(__name__)
 
-ANSWER_TIMEOUT_S = 600.0
-"""How long a question stays open before nobody counts as no."""
-
 _MAX_DIFF_BYTES = 20_000
 
 _OPTIONS: tuple[tuple[Answer, str], ...] = (
@@ -48,9 +45,12 @@ class ClientApprover:
         *,
         flush: Callable[[], None],
         custom_method: bool,
-        timeout_s: float = ANSWER_TIMEOUT_S,
+        timeout_s: float,
     ) -> None:
-        """`flush` sends what was said before the question."""
+        """`flush` sends what was said before the question.
+
+        A question stays open for `timeout_s`; then nobody's answer counts as no.
+        """
         self._client = client
         self._session_id = session_id
         self._updates = updates

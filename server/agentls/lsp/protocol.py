@@ -251,5 +251,5 @@ class SessionUpdate(_Wire):
 MODES: tuple[ModeInfo, ...] = (
     ModeInfo(id="plan", name="Plan", description="Looks and proposes; changes nothing."),
     ModeInfo(id="ask", name="Ask", description="Asks before each change and command."),
-    ModeInfo(id="edit", name="Edit", description="Changes files of the workspace freely."),
+    ModeInfo(id="edit", name="Edit", description="Sets out to make changes; each still asks."),
 )

@@ -13,15 +13,12 @@ from typing import TYPE_CHECKING
 from agentls.agent.session import Session
 from agentls.app import App
 from agentls.core.events import Event, Status, Usage
-from agentls.core.ports import Buffers
 from agentls.core.requests import ToolKind
 from agentls.lsp.approver import ClientApprover
 from agentls.lsp.convert import Update, Updates, chunk
 from agentls.lsp.prompt import PromptReader
 from agentls.lsp.protocol import Prompt, PromptResult, UsageReport
 from agentls.lsp.updates import UpdateStream
-from agentls.workspace.documents import Documents
-from agentls.workspace.roots import Roots
 
 if TYPE_CHECKING:
     from agentls.lsp.language_server import AgentServer
@@ -30,17 +27,15 @@ if TYPE_CHECKING:
 class ClientTurn:
     """One prompt. Runs once."""
 
-    def __init__(self, server: AgentServer, app: App, session: Session, buffers: Buffers) -> None:
-        """`session` is one of `app`'s; `buffers` are the client's open documents."""
+    def __init__(self, server: AgentServer, app: App, session: Session) -> None:
+        """`session` is one of `app`'s."""
         self._server = server
         self._app = app
         self._session = session
         self._usage = Usage()
         self._convert = Updates(app.workspace, self._kind_of, context_window=0)
         self._stream = UpdateStream(self._send, server.outbox.drain)
-        self._reader = PromptReader(
-            Documents(Roots(app.workspace), buffers), app.workspace, server.client.encoding
-        )
+        self._reader = PromptReader(app.files, app.workspace, server.client.encoding)
 
     async def run(self, prompt: Prompt) -> PromptResult:
         """Run the turn to its end, or to its cancellation, which is an end like others.
@@ -58,6 +53,7 @@ class ClientTurn:
             self._convert,
             flush=self._stream.flush,
             custom_method=self._server.client.asks_permission,
+            timeout_s=self._app.settings.permissions.answer_timeout_s,
         )
         try:
             content = await self._reader.read(prompt.prompt, prompt.context)

@@ -114,7 +114,7 @@ class Chat:
             )
         opened.turn = asyncio.current_task()
         try:
-            turn = ClientTurn(self._server, opened.app, opened.session, self._buffers)
+            turn = ClientTurn(self._server, opened.app, opened.session)
             return (await turn.run(params)).to_json()
         finally:
             opened.turn = None
@@ -174,9 +174,10 @@ class Chat:
         loaded = await asyncio.to_thread(
             load, root, client_options=self._server.client.options, flags=self._server.flags
         )
-        if loaded.problems:
-            self._server.show_warning("agentls: " + "\n".join(loaded.problems))
-        return await build(loaded.settings, workspace=root, buffers=self._buffers)
+        app = await build(loaded.settings, workspace=root, buffers=self._buffers)
+        if problems := (*loaded.problems, *app.problems):
+            self._server.show_warning("agentls: " + "\n".join(problems))
+        return app
 
     async def _models_of(self, app: App) -> dict[str, Any]:
         """The model that answers; none is no error before a question is asked."""
