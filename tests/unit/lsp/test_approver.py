@@ -52,6 +52,7 @@ def approver(client: FakeClient, *, custom_method: bool, flushed: list[int]) -> 
         Updates(Path("/w"), lambda _: "execute", 0),
         flush=lambda: flushed.append(len(client.asked)),
         custom_method=custom_method,
+        timeout_s=600,
     )
 
 
@@ -138,6 +139,7 @@ async def test_a_cancelled_question_cancels_its_asker() -> None:
             Updates(Path("/w"), lambda _: "execute", 0),
             flush=lambda: None,
             custom_method=True,
+            timeout_s=600,
         ).request(CALL, PREPARED, "")
 
 
