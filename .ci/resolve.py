@@ -31,7 +31,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
-        command += ["--quiet", "--report", str(report), *TOGETHER, "--editable", f"{root}[local,dev]"]
+        command += [
+            "--quiet",
+            "--report",
+            str(report),
+            *TOGETHER,
+            "--editable",
+            f"{root}[local,dev]",
+        ]
         subprocess.run(command, check=True)  # noqa: S603 - our own interpreter, fixed arguments
         installed = json.loads(report.read_text("utf-8"))["install"]
     pins = sorted(

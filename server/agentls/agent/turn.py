@@ -11,7 +11,6 @@ from agentls.core.events import Event
 from agentls.core.ports import Approvals, Approver, Memory, Mode, Model, Policy, Sink, Tools
 from agentls.core.requests import ToolDefinition, ToolKind
 
-
 _CHANGING: frozenset[ToolKind] = frozenset({"edit", "delete", "move", "execute"})
 
 
