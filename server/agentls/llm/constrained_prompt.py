@@ -17,7 +17,7 @@ from agentls.core.requests import ToolDefinition
 
 Schema = dict[str, JsonValue]
 
-MAX_CALLS = 8
+MAX_CALLS = 6
 """Calls after a user's message before the model has to answer."""
 
 _INTRODUCTION = """\
@@ -25,26 +25,48 @@ Every reply is one JSON object: either one call
 {tools}
 or the answer, in whole sentences that name the file:
 {{"answer": "..."}}"""
-_AFTER_RESULT = "\n\nAnswer now in whole sentences that name the file, or make a different call."
-_SAME = "The same as above: nothing has changed."
+_EXAMPLES: tuple[tuple[str, str, Schema], ...] = (
+    ("Where is the port set?", "grep", {"pattern": "port", "ignore_case": True}),
+    ("Show main.py", "read_file", {"path": "main.py"}),
+)
+"""Without them a small model answers at once and makes it up."""
+_LAST_EXAMPLE: tuple[str, Schema] = ("Thanks!", {"answer": "You are welcome."})
+_AFTER_RESULT = (
+    '\n\nIf this answers the question, reply with {"answer": "..."} in whole sentences. '
+    "Else make a different call."
+)
 _AFTER_ERROR = "\n\nThe call failed. Make a different call."
+_SAME = "The same as above: nothing has changed."
 _KEPT = ("type", "enum", "const", "minimum", "maximum", "minItems", "maxItems")
 
 
 def with_tools(system: str, tools: Sequence[ToolDefinition]) -> str:
-    """The system prompt with the tools and the form of replies behind it."""
+    """The system prompt with the tools, the form of replies and examples of them behind it."""
     lines = "\n".join(_described(tool) for tool in tools)
-    return f"{system}\n\n{_INTRODUCTION.format(tools=lines)}".strip()
+    return f"{system}\n\n{_INTRODUCTION.format(tools=lines)}\n\n{_examples(tools)}".strip()
+
+
+def _examples(tools: Sequence[ToolDefinition]) -> str:
+    """First replies to three messages, with the tools that there are and what they take."""
+    lines = ["Examples:"]
+    for tool in tools:
+        known = _properties(_parameters(tool))
+        for question, name, arguments in _EXAMPLES:
+            if name == tool.name:
+                given = {key: value for key, value in arguments.items() if key in known}
+                lines.append(f"{question} {_json({'tool': name, 'arguments': given})}")
+    question, answer = _LAST_EXAMPLE
+    return "\n".join([*lines, f"{question} {_json({**answer})}"])
 
 
 def reply_schema(tools: Sequence[ToolDefinition], items: Sequence[Item]) -> Schema:
     """What the next reply may be: a call of one tool, or an answer.
 
-    A tool whose last call was the same as the one before is left out, and all are after
-    `MAX_CALLS`: small models repeat themselves without end.
+    Only the answer is left after `MAX_CALLS`, and after a call that had been made before: a small
+    model that repeats itself looks for nothing new, and does so without end.
     """
     calls = _calls_of_turn(items)
-    offered = [] if len(calls) >= MAX_CALLS else [t for t in tools if t.name != _repeated(calls)]
+    offered = () if len(calls) >= MAX_CALLS or _repeats(calls) else tools
     replies: list[JsonValue] = [
         _object({"tool": {"const": tool.name}, "arguments": _parameters(tool)}) for tool in offered
     ]
@@ -87,13 +109,10 @@ def _calls_of_turn(items: Sequence[Item]) -> list[ToolCall]:
     return calls
 
 
-def _repeated(calls: Sequence[ToolCall]) -> str | None:
-    """The tool of the last two calls, if they are one and the same call."""
-    if len(calls) < 2:
-        return None
-    before, last = calls[-2:]
-    same = (before.name, before.arguments) == (last.name, last.arguments)
-    return last.name if same else None
+def _repeats(calls: Sequence[ToolCall]) -> bool:
+    """Whether the last call was made before in this turn."""
+    made = [(call.name, call.arguments) for call in calls]
+    return bool(made) and made[-1] in made[:-1]
 
 
 def _described(tool: ToolDefinition) -> str:

@@ -20,7 +20,7 @@ from agentls.core.errors import (
     Unauthorized,
     Unreachable,
 )
-from agentls.core.text import visible
+from agentls.core.text import short_line
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _MAX_SAID = 600
@@ -73,7 +73,7 @@ def from_status(
     phrase = _phrase(status)
     message = f"{origin.provider} answered {status}{phrase and f' ({phrase})'}"
     if said:
-        message += f": {_shown(redact(said))}"
+        message += f": {short_line(redact(said), _MAX_SAID)}"
     error = _classified(status, f"{kind} {said}", message.rstrip(".") + ".", origin.provider)
     error.hint = error.hint or _hint(origin, status, redact(location))
     error.retry_after_s = retry_after_s
@@ -88,7 +88,8 @@ def from_report(provider: str, report: object, redact: Callable[[str], str]) -> 
     One that does not say what it is counts as a broken stream.
     """
     said, kind = _said(report)
-    message = f"{provider} reported an error: {_shown(redact(said or kind)) or 'no reason given'}"
+    reason = short_line(redact(said or kind), _MAX_SAID) or "no reason given"
+    message = f"{provider} reported an error: {reason}"
     message = message.rstrip(".") + "."
     status = _status_of(report, kind)
     if status is None:
@@ -181,8 +182,3 @@ def _status_of(report: object, kind: str) -> int | None:
             if isinstance(value, int) and 400 <= value <= 599:
                 return value
     return next((status for pattern, status in _KINDS if pattern.search(kind)), None)
-
-
-def _shown(text: str) -> str:
-    text = visible(" ".join(text.split()))
-    return text if len(text) <= _MAX_SAID else text[: _MAX_SAID - 1] + "…"

@@ -127,9 +127,7 @@ def _create(place: Resolved, text: str) -> FileText:
         try:
             writes.create(folder, place.parts[-1], data)
         except FileExistsError:
-            raise StaleFile(
-                f"{quoted(place.name)} exists already.", hint="Read it first."
-            ) from None
+            raise _exists(place) from None
     return FileText(place.name, decode(data).text, version(data))
 
 

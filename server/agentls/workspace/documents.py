@@ -15,12 +15,13 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from agentls.core.errors import PathRefused
+from agentls.core.paths import is_git
 from agentls.core.ports import Buffers, FileText, PathFacts
 from agentls.workspace import disk
 from agentls.workspace.failures import quoted
 from agentls.workspace.line_ends import restore
 from agentls.workspace.roots import Resolved, Roots
-from agentls.workspace.sensitive import is_git, is_protected, is_secret
+from agentls.workspace.sensitive import is_protected, is_secret
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 
-from agentls.core.text import split_lines
+from agentls.core.text import common_ends, split_lines
 
 _MAX_COMPARED = 2_000_000
 """Pairs of equal lines up to which two texts are compared line by line (about a second)."""
@@ -74,8 +74,7 @@ def _partners(old: list[Line], new: list[Line], *, exact: bool) -> list[int | No
     """For each new line the old line it is, or the one it replaces."""
     left = [body + end if exact else body for body, end in old]
     right = [body + end if exact else body for body, end in new]
-    head = _common(left, right)
-    tail = _common(left[head:][::-1], right[head:][::-1])
+    head, tail = common_ends(left, right)
     partners: list[int | None] = [None] * len(right)
     partners[:head] = range(head)
     if tail:
@@ -100,12 +99,3 @@ def _blocks(left: list[str], right: list[str]) -> list[tuple[int, int, int]]:
         (old_start, new_start, min(old_stop - old_start, new_stop - new_start))
         for _, old_start, old_stop, new_start, new_stop in matcher.get_opcodes()
     ]
-
-
-def _common(left: list[str], right: list[str]) -> int:
-    number = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        number += 1
-    return number

@@ -22,6 +22,7 @@ from agentls.workspace.sensitive import is_secret
 
 _MAX_READ = 32
 _SATURATION = 2.0
+_QUOTED_WORDS = 6
 
 
 class KeywordPassages:
@@ -55,7 +56,7 @@ class KeywordPassages:
         found = _Found(wanted, tally)
         ranking = Ranking(found.clues, named, about_tests="test" in question.lower())
         texts = await asyncio.gather(*map(self._read, found.candidates(ranking, named)))
-        files = [text for text in texts if text is not None]
+        files = [text for text in texts if text is not None and not _quotes(text.text, question)]
         return await asyncio.to_thread(ranking.best, files, limit)
 
     async def _read(self, path: str) -> FileText | None:
@@ -80,6 +81,12 @@ class KeywordPassages:
                 if place.exists and place.real.is_file():
                     found.add(place.name)
         return frozenset(found)
+
+
+def _quotes(text: str, question: str) -> bool:
+    """Whether a text holds the whole question: an example or a transcript, not the answer."""
+    asked = question.strip()
+    return len(asked.split()) >= _QUOTED_WORDS and asked in text
 
 
 class _Found:

@@ -6,7 +6,7 @@ towards asking once too often. What follows from it is for permissions to decide
 
 from __future__ import annotations
 
-import unicodedata
+from agentls.core.paths import is_git
 
 
 def _words(text: str) -> frozenset[str]:
@@ -72,11 +72,6 @@ _PROTECTED_PLACES = (
 )
 
 
-def is_git(path: str) -> bool:
-    """Whether a path is git's own: a part of it is `.git`, in any spelling some system equates."""
-    return any(map(_is_git_name, path.split("/")))
-
-
 def is_secret(path: str) -> bool:
     """Whether a file holds keys or passwords. `path` is relative, with forward slashes."""
     folded = f"/{path.lower()}"
@@ -114,10 +109,3 @@ def secret_globs() -> tuple[str, ...]:
         *(f"*{suffix}" for suffix in _SECRET_SUFFIXES),
         *(f"{prefix}*.json" for prefix in _SECRET_JSON_PREFIXES),
     )
-
-
-def _is_git_name(part: str) -> bool:
-    """Also what macOS (invisible characters) and Windows (endings, short name) take for it."""
-    if not part.isascii():
-        part = "".join(char for char in part if unicodedata.category(char) != "Cf")
-    return part.split(":")[0].rstrip(" .").casefold() in {".git", "git~1"}

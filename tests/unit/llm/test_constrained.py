@@ -266,6 +266,12 @@ async def test_the_inner_model_gets_words_and_a_schema_instead_of_tools() -> Non
         '{"tool": "read_file", "arguments": {"path": "..."}} Read a file. Optional: start_line.',
         '{"tool": "grep", "arguments": {"pattern": "..."}} Search.',
     ]
+    assert request.system.split("\n")[-4:] == [
+        "Examples:",
+        'Show main.py {"tool": "read_file", "arguments": {"path": "main.py"}}',
+        'Where is the port set? {"tool": "grep", "arguments": {"pattern": "port"}}',
+        'Thanks! {"answer": "You are welcome."}',
+    ]
 
 
 async def test_the_history_is_told_in_the_form_of_replies() -> None:
@@ -338,7 +344,7 @@ def rounds(*calls: tuple[str, str]) -> list[Item]:
     [
         (rounds(("read_file", "a")), [READ_REPLY, GREP_REPLY]),
         (rounds(("read_file", "a"), ("read_file", "b")), [READ_REPLY, GREP_REPLY]),
-        (rounds(("read_file", "a"), ("read_file", "a")), [GREP_REPLY]),
+        (rounds(("read_file", "a"), ("read_file", "a")), []),
         (
             [*rounds(("grep", "a"), ("grep", "a")), Message.of("user", "again")],
             [READ_REPLY, GREP_REPLY],
@@ -392,4 +398,22 @@ def test_nested_parameters_are_resolved_and_stripped() -> None:
 def test_the_six_tools_take_few_words() -> None:
     names = ("read_file", "write_file", "edit_file", "glob", "grep", "bash")
     tools = [READ.model_copy(update={"name": name}) for name in names]
-    assert len(with_tools("", tools)) < 1200
+    assert len(with_tools("", tools)) < 1500
+
+
+def test_a_result_that_says_the_same_again_points_up() -> None:
+    long = "x" * 200
+    items: list[Item] = [
+        Message.of("user", "q"),
+        *(
+            item
+            for n, content in enumerate((long, long, "r", "r"))
+            for item in (
+                ToolCall(call_id=str(n), name="read_file"),
+                ToolResult(call_id=str(n), name="read_file", content=content),
+            )
+        ),
+    ]
+    texts = [m.text for m in rewritten(items, as_json=True) if isinstance(m, Message)]
+    results = [text.split("\n")[1] for text in texts if text.startswith("Result of")]
+    assert results == [long, "The same as above: nothing has changed.", "r", "r"]

@@ -78,7 +78,7 @@ def test_a_file_by_its_path(tmp_path: Path, size: int, calling: str) -> None:
     spec = find(str(path), tmp_path, context_tokens=1024)
     assert (spec.weights, spec.info.name, spec.context_tokens) == (path, "My Model", 1024)
     assert spec.info.capabilities == Capabilities(
-        tool_calling=calling,  # type: ignore[arg-type]  # one of the literals
+        tool_calling=calling,
         context_window=1024,
     )
 
