@@ -23,7 +23,7 @@ from agentls.core.events import (
 from agentls.core.messages import Item, Message, Reasoning, ToolCall, ToolResult
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolDefinition
 from agentls.llm.constrained import ConstrainedModel
-from agentls.llm.constrained_prompt import MAX_CALLS, reply_schema, with_tools
+from agentls.llm.constrained_prompt import MAX_CALLS, reply_schema, rewritten, with_tools
 from support.reply_events import FINISHED, text, thinking
 
 INFO = ModelInfo(provider="fake", name="m", capabilities=Capabilities(tool_calling="constrained"))
