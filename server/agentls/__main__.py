@@ -79,7 +79,7 @@ def _command(arguments: Arguments) -> Callable[[Environment], int]:
             from agentls.cli.models import show
 
             return show
-        case "repl" | "serve":
+        case "repl" | "serve":  # `main` has served already
             from agentls.cli.repl import repl
 
             return repl
@@ -87,16 +87,18 @@ def _command(arguments: Arguments) -> Callable[[Environment], int]:
 
 def _serve(arguments: Arguments, stderr: Output) -> int:
     """Start the server with nothing loaded that it does not need: editors wait for it."""
-    from agentls.cli.start import find_workspace
+    from agentls.cli.start import find_workspace, flags_of
     from agentls.core.errors import UsageError
     from agentls.lsp.server import serve
 
     try:
-        find_workspace(arguments.workspace)
+        workspace = find_workspace(arguments.workspace)
     except UsageError as error:
-        stderr.line(f"agentls: error: {error}")
-        return 2
-    return serve(arguments)
+        from agentls.cli.failures import exit_code, report
+
+        report(error, stderr)
+        return exit_code(error)
+    return serve(workspace, flags=flags_of(arguments), verbose=arguments.verbose)
 
 
 def _output_failed(lost: OutputLost, stdout: Output, stderr: Output) -> int:

@@ -35,6 +35,8 @@ from agentls.workspace.roots import Roots
 
 _REPLY_TOKENS = 1024
 """Room kept in a known context window for the reply."""
+_PROMPT_TOKENS = 1024
+"""Room kept there for the system prompt and the tools."""
 _WINDOW_SHARE = 3
 """Bytes of one tool result, as a part of the tokens of the window: about a tenth of it."""
 _SEARCH_TIMEOUT_S = 12.0
@@ -46,11 +48,15 @@ _MODES: Mapping[Mode, str] = {
 }
 
 
+def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where everything is kept that can be fetched or made anew."""
+    base = environ.get("XDG_CACHE_HOME", "")
+    return Path(base) / "agentls" if base else user_cache_path("agentls", appauthor=False)
+
+
 def models_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Where downloaded weights are kept."""
-    base = environ.get("XDG_CACHE_HOME", "")
-    cache = Path(base) / "agentls" if base else user_cache_path("agentls", appauthor=False)
-    return cache / "models"
+    return cache_folder(environ) / "models"
 
 
 class App:
@@ -191,7 +197,7 @@ class App:
         window = info.capabilities.context_window
         if window is None:
             return memory
-        overhead = (self.settings.llm.max_tokens or _REPLY_TOKENS) + _REPLY_TOKENS
+        overhead = (self.settings.llm.max_tokens or _REPLY_TOKENS) + _PROMPT_TOKENS
         return TokenBudget(memory, max(window - overhead, window // 4))
 
     def _pipeline(self, info: ModelInfo) -> Pipeline:

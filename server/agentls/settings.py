@@ -9,15 +9,32 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from platformdirs import user_config_path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    SecretStr,
+    ValidationError,
+)
+
+from agentls.core.errors import AgentlsError, UsageError
+from agentls.core.nesting import deeper_than
+from agentls.core.ports import Mode
+from agentls.workspace import disk
+from agentls.workspace.roots import Roots
 
 Layer = dict[str, Any]
+
+_MAX_NESTING = 50
+"""No setting is nested as deep as this; what is, is there to do harm."""
 
 
 class _Section(BaseModel):
@@ -31,7 +48,7 @@ class ProviderSettings(_Section):
     base_url: str = ""
     api_key: SecretStr | None = None
     headers: dict[str, str] = Field(default_factory=dict)
-    extra_body: dict[str, Any] = Field(default_factory=dict)
+    extra_body: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class LocalSettings(_Section):
@@ -61,6 +78,7 @@ class LlmSettings(_Section):
 Rules = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 ]
+"""One rule may stand without brackets."""
 
 
 class PermissionSettings(_Section):
@@ -69,7 +87,7 @@ class PermissionSettings(_Section):
     A question that an editor does not answer within `answer_timeout_s` counts as answered by no.
     """
 
-    mode: Literal["plan", "ask", "edit"] = "ask"
+    mode: Mode = "ask"
     answer_timeout_s: float = Field(default=600, gt=0)
     allow: Rules = ()
     ask: Rules = ()
@@ -153,27 +171,55 @@ def load(
     problems: list[str] = []
     user = user_file(environ)
     layers = [
-        (str(user), _read(user, problems)),
+        (str(user), _read(user, _user_text, problems)),
         ("the environment", _from_environment(environ)),
-        ("the editor's options", _snake(client_options or {})),
-        ("the command line", _snake(flags or {})),
+        ("the editor's options", _given(client_options, "the editor's options", problems)),
+        ("the command line", _given(flags, "the command line", problems)),
     ]
     merged: Layer = {}
     for source, layer in layers:
         _merge(merged, _valid_part(layer, source, problems))
     tightening = workspace_file(workspace)
-    _tighten(merged, _read(tightening, problems), str(tightening), problems)
+    workspace_layer = _read(tightening, lambda _: _workspace_text(workspace), problems)
+    _tighten(merged, workspace_layer, str(tightening), problems)
     return Loaded(Settings.model_validate(merged), tuple(problems))
 
 
-def _read(path: Path, problems: list[str]) -> Layer:
+def _read(path: Path, text_of: Callable[[Path], str], problems: list[str]) -> Layer:
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        layer = tomllib.loads(text_of(path).removeprefix("\ufeff"))
+        if not deeper_than(layer, _MAX_NESTING):
+            return layer
+        reason = "it is nested too deeply"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, AgentlsError) as error:
+        reason = str(error).rstrip(".")
+    problems.append(f"{path} was ignored: {reason}.")
+    return {}
+
+
+def _user_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        problems.append(f"{path} was ignored: {error}.")
-        return {}
+        return ""
+
+
+def _workspace_text(workspace: Path) -> str:
+    """Somebody else's file: read like any other of the workspace, never a device or a pipe."""
+    try:
+        place = Roots(workspace).resolve(str(workspace_file(Path())))
+    except UsageError:
+        return ""
+    return disk.load(place).text if place.exists or place.dangling else ""
+
+
+def _given(options: Mapping[str, Any] | None, source: str, problems: list[str]) -> Layer:
+    if not deeper_than(options, _MAX_NESTING):
+        return _snake(options or {})
+    problems.append(f"{source} were ignored: they are nested too deeply.")
+    return {}
 
 
 def _from_environment(environ: Mapping[str, str]) -> Layer:
@@ -189,12 +235,13 @@ def _from_environment(environ: Mapping[str, str]) -> Layer:
 
 
 def _snake(value: Mapping[str, Any]) -> Layer:
-    return {
-        re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: f"_{m.group(1).lower()}", str(key)): (
-            _snake(inner) if isinstance(inner, Mapping) else inner
-        )
-        for key, inner in value.items()
-    }
+    layer: Layer = {}
+    for key, inner in value.items():
+        name = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: f"_{m.group(1).lower()}", str(key))
+        # The names of headers and of a provider's own options are not ours to change.
+        ours = isinstance(inner, Mapping) and name not in {"headers", "extra_body"}
+        layer[name] = _snake(inner) if ours else inner
+    return layer
 
 
 def _valid_part(layer: Layer, source: str, problems: list[str]) -> Layer:
@@ -243,14 +290,20 @@ def _merge(into: Layer, layer: Layer) -> None:
 
 def _tighten(merged: Layer, layer: Layer, source: str, problems: list[str]) -> None:
     for keys, value in _leaves(layer):
-        if keys in _TIGHTENING and isinstance(value, list) and _all_strings(value):
-            section = merged.setdefault(keys[0], {})
-            section[keys[1]] = (*section.get(keys[1], ()), *value)
-        else:
+        if keys not in _TIGHTENING:
             problems.append(
                 f"{source}: {'.'.join(keys)} was ignored: a workspace may only add rules under "
                 "permissions.ask and permissions.deny."
             )
+            continue
+        section = merged.setdefault(keys[0], {})
+        rules = [*_listed(section.get(keys[1], ()))]
+        for number, rule in enumerate(_listed(value)):
+            if isinstance(rule, str):
+                rules.append(rule)
+            else:
+                problems.append(f"{source}: {'.'.join(keys)}.{number} was ignored: not a string.")
+        section[keys[1]] = rules
 
 
 def _leaves(layer: Layer, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -261,5 +314,6 @@ def _leaves(layer: Layer, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
             yield (*above, key), value
 
 
-def _all_strings(values: list[Any]) -> bool:
-    return all(isinstance(value, str) for value in values)
+def _listed(value: object) -> Sequence[object]:
+    """A list of rules, also where one stands by itself."""
+    return value if isinstance(value, list | tuple) else [value]

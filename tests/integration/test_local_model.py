@@ -141,8 +141,9 @@ async def test_cancelling_stops_the_reading_of_a_prompt(model: LocalModel) -> No
     before = cpu_s(child)
     request = asking("Sum this up: " + "The quick brown fox jumps over the lazy dog. " * 90)
     task = asyncio.create_task(reply(model, request))
-    while cpu_s(child) - before < 0.2:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(30):
+        while cpu_s(child) - before < 0.2:  # noqa: ASYNC110 - the kernel sends no event for it
+            await asyncio.sleep(0.01)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -211,8 +212,9 @@ async def test_the_child_dies_with_its_parent(
     while (await parent.stdout.readline()).decode().strip() != moment:
         pass
     watched = psutil.Process(parent.pid)
-    while not (found := watched.children()):
-        await asyncio.sleep(0.005)
+    async with asyncio.timeout(30):
+        while not (found := watched.children()):  # noqa: ASYNC110 - nor for this
+            await asyncio.sleep(0.005)
     parent.send_signal(ending)
     started = time.monotonic()
     await parent.wait()

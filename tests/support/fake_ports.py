@@ -45,8 +45,12 @@ class MemoryFiles:
             raise ToolError(f"there is no file {real}.")
         return FileText(real, self.texts[real], version(self.texts[real]))
 
-    async def write(self, path: str, text: str, *, base: str | None) -> FileText:
+    async def write(
+        self, path: str, text: str, *, base: str | None, place: str | None = None
+    ) -> FileText:
         real = self._resolve(path)
+        if place is not None and real != place:
+            raise StaleFile(f"{path} leads elsewhere by now.", hint="Try again.")
         present = version(self.texts[real]) if real in self.texts else None
         if present != base:
             raise StaleFile(f"{real} has changed.", hint="Read it again.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentls.core.errors import Denied
 from agentls.core.messages import ToolCall
 from agentls.core.ports import Approvals, Approver, Mode, Policy, Prepared
@@ -12,9 +14,13 @@ class Gate:
     """Decides one call at a time; silence means no."""
 
     def __init__(
-        self, policy: Policy, approvals: Approvals, approver: Approver, mode: Mode
+        self,
+        policy: Policy,
+        approvals: Approvals,
+        approver: Approver,
+        mode: Callable[[], Mode],
     ) -> None:
-        """`approvals` holds the session's standing answers."""
+        """`approvals` holds the session's standing answers; `mode` gives the one of the moment."""
         self._policy = policy
         self._approvals = approvals
         self._approver = approver
@@ -26,7 +32,7 @@ class Gate:
         Raises:
             Denied: a rule or a person said no, or nobody answered.
         """
-        decision = self._policy.decide(tool, prepared.access, self._mode)
+        decision = self._policy.decide(tool, prepared.access, self._mode())
         if decision.verdict == "allow":
             return
         if decision.verdict == "deny":

@@ -9,17 +9,10 @@ from dataclasses import dataclass, field
 from agentls.agent.pipeline import Pipeline
 from agentls.agent.state import State, answer_all
 from agentls.agent.turn import Limits, Turn
-from agentls.core.errors import BadRequest, IterationLimit, SessionBusy
+from agentls.core.errors import IterationLimit, SessionBusy
 from agentls.core.events import Event, StopReason, Usage
-from agentls.core.messages import (
-    AudioBlock,
-    ContentBlock,
-    DocumentBlock,
-    ImageBlock,
-    Item,
-    Message,
-    ToolResult,
-)
+from agentls.core.media import check_media
+from agentls.core.messages import ContentBlock, Item, Message, ToolResult
 from agentls.core.ports import Approvals, Approver, Memory, Mode, Model, Policy, Sink, Tools
 from agentls.core.requests import ModelInfo
 
@@ -68,11 +61,18 @@ class Session:
     usage: Usage = field(default_factory=Usage)
     seen: MutableMapping[str, str] = field(default_factory=dict)
     _running: bool = False
+    _current: Turn | None = None
 
     @property
     def busy(self) -> bool:
         """Whether a turn is running."""
         return self._running
+
+    def set_mode(self, mode: Mode) -> None:
+        """Change the mode, also of the turn that runs: its next call is judged by the new one."""
+        self.mode = mode
+        if self._current is not None:
+            self._current.mode = mode
 
     async def prompt(
         self, content: Sequence[ContentBlock], *, sink: Sink, approver: Approver
@@ -97,7 +97,7 @@ class Session:
         try:
             return await self._run(tuple(content), sink, approver)
         finally:
-            self._running = False
+            self._running, self._current = False, None
 
     async def _run(
         self, content: tuple[ContentBlock, ...], sink: Sink, approver: Approver
@@ -112,23 +112,11 @@ class Session:
             await sink(event)
 
         model = await self.agent.model()
-        _check_content(content, model.info)
+        check_media(model.info, content)
         before = len(self.history)
         self.history.append(question)
         state = State(messages=list(self.history))
-        turn = Turn(
-            model=model,
-            tools=self.agent.tools(model.info),
-            memory=self.agent.memory(model.info),
-            policy=self.agent.policy,
-            approvals=self.approvals,
-            approver=approver,
-            sink=counting,
-            system=self.agent.system(model.info, self.mode),
-            mode=self.mode,
-            limits=self.agent.limits(model.info),
-            seen=self.seen,
-        )
+        turn = self._current = self._turn(model, counting, approver)
         notice = ""
         try:
             state = await self.agent.pipeline(model.info).run(turn, state)
@@ -146,6 +134,21 @@ class Session:
             items=items,
         )
 
+    def _turn(self, model: Model, sink: Sink, approver: Approver) -> Turn:
+        return Turn(
+            model=model,
+            tools=self.agent.tools(model.info),
+            memory=self.agent.memory(model.info),
+            policy=self.agent.policy,
+            approvals=self.approvals,
+            approver=approver,
+            sink=sink,
+            system=self.agent.system(model.info, self.mode),
+            mode=self.mode,
+            limits=self.agent.limits(model.info),
+            seen=self.seen,
+        )
+
     def _keep(self, state: State) -> None:
         """Move what the turn added into the history, every call answered."""
         known = {id(item) for item in self.history}
@@ -155,22 +158,6 @@ class Session:
             if id(item) not in known and not (isinstance(item, Message) and item.ephemeral)
         ]
         self.history.extend(answer_all(added, "the turn ended before this call ran."))
-
-
-def _check_content(content: Sequence[ContentBlock], info: ModelInfo) -> None:
-    can = info.capabilities
-    for block in content:
-        refused = (
-            (isinstance(block, ImageBlock) and not can.images and "images")
-            or (isinstance(block, AudioBlock) and not can.audio and "audio")
-            or (isinstance(block, DocumentBlock) and not can.documents and "documents")
-        )
-        if refused:
-            raise BadRequest(
-                f"The model {info.name} cannot take {refused}.",
-                hint="Remove the attachment or choose another model.",
-                provider=info.provider,
-            )
 
 
 def _stop_reason(state: State) -> StopReason:

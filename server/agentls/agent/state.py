@@ -15,9 +15,10 @@ class State:
     """What nodes hand to one another.
 
     `messages` is the part of the history that is sent, plus what this turn adds. `context` is the
-    side channel between nodes; the built-in nodes keep `iteration`, `last_tool_count`,
-    `last_tool_names`, `has_final_response` and `tool_results` there. `next_node` names the node to
-    run next; None or `END` stops the graph.
+    side channel between nodes; the built-in nodes keep `iteration`, `stop_reason`, `cut_calls` and
+    `failing` there for themselves, and `last_tool_count`, `last_tool_names`, `has_final_response`
+    and `tool_results` for others. `next_node` names the node to run next; None or `END` stops the
+    graph.
     """
 
     messages: list[Item] = field(default_factory=list)

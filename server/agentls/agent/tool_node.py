@@ -24,7 +24,7 @@ class ToolNode:
     def __init__(self, turn: Turn) -> None:
         """Serves one turn."""
         self._turn = turn
-        self._gate = Gate(turn.policy, turn.approvals, turn.approver, turn.mode)
+        self._gate = Gate(turn.policy, turn.approvals, turn.approver, lambda: turn.mode)
         self._slots = asyncio.Semaphore(turn.limits.tool_concurrency)
         self._one_at_a_time = asyncio.Lock()
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from agentls.cli.diffs import DiffLine, diff_lines
+from agentls.cli.diffs import STYLES, DiffLine, diff_lines
 from agentls.core.messages import ToolCall
-from agentls.core.ports import Answer, PathFacts, Prepared
-from agentls.core.text import visible
+from agentls.core.ports import Answer, Prepared
+from agentls.core.text import escaped_line, visible
+from agentls.core.wording import path_note
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +33,6 @@ _WORDS: dict[str, Answer] = {
     "no": "reject_once",
     "never": "reject_always",
 }
-_STYLES = {"added": "green", "removed": "red", "hunk": "cyan", "file": "bold", "context": ""}
 
 
 class ApproveAll:
@@ -107,16 +107,16 @@ class TerminalApprover:
         paths = prepared.access.paths
         said = [prepared.title, *_strings(call.arguments), *(line.text for line in body)]
         said += [name for facts in paths for name in (facts.path, facts.target or "")]
-        self._note(_flat(prepared.title), "bold")
+        self._note(escaped_line(prepared.title), "bold")
         self._framed(body)
         for facts in paths:
-            self._note(_path_note(facts), "yellow")
+            self._note(path_note(facts), "yellow")
         if any(visible(text) != text for text in said):
             self._note(
                 "Careful: this holds invisible or terminal control characters, shown as \\u{…}.",
                 "bold red",
             )
-        self._note(f"Asked because: {_flat(reason)}" if reason else "", "dim")
+        self._note(f"Asked because: {escaped_line(reason)}" if reason else "", "dim")
 
     def _note(self, text: str, style: str) -> None:
         """Print prose; what wraps is set in, so that no content can start at the margin."""
@@ -135,7 +135,7 @@ class TerminalApprover:
         width = max(self._console.width - len(bar), 1)
         for line in body:
             for piece in chop_cells(visible(line.text).replace("\t", "    "), width) or [""]:
-                text = Text.assemble((bar, "dim"), (piece, _STYLES[line.kind]))
+                text = Text.assemble((bar, "dim"), (piece, STYLES[line.kind]))
                 self._console.print(text, soft_wrap=True)
 
 
@@ -151,22 +151,6 @@ def _body(call: ToolCall, prepared: Prepared) -> Iterator[DiffLine]:
         arguments = json.dumps(call.arguments, ensure_ascii=False, indent=2)
         for line in f"{call.name} {arguments}".split("\n"):
             yield DiffLine("context", line)
-
-
-def _path_note(facts: PathFacts) -> str:
-    notes = []
-    if facts.target is not None:
-        notes.append(f"leads to {_flat(facts.target)}")
-    if facts.protected:
-        notes.append("can run code or loosen rules")
-    if facts.secret:
-        notes.append("may hold secrets")
-    return f"{_flat(facts.path)}: {', '.join(notes)}" if notes else ""
-
-
-def _flat(text: str) -> str:
-    """One line, so that no name can continue at the margin as if the program said it."""
-    return visible(text).replace("\n", "\\n").replace("\t", " ")
 
 
 def _strings(value: JsonValue) -> Iterator[str]:

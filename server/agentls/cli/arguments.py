@@ -10,14 +10,15 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Literal, NoReturn, cast
 
 from agentls import __version__
 
-Command = Literal["repl", "ask", "serve", "doctor", "model pull", "model list"]
-ModeName = Literal["plan", "ask", "edit"]
+if TYPE_CHECKING:
+    from agentls.core.ports import Mode
 
-_SUBCOMMANDS = ("ask", "serve", "doctor", "model")
+Command = Literal["repl", "ask", "serve", "doctor", "model pull", "model list"]
+
 _EXAMPLES = """\
 examples:
   agentls                                       talk about the repository you are in
@@ -39,7 +40,7 @@ class Arguments:
 
     command: Command
     workspace: Path | None = None
-    mode: ModeName | None = None
+    mode: Mode | None = None
     model: str | None = None
     yes: bool = False
     json: bool = False
@@ -166,7 +167,7 @@ def _add_common(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         "--mode",
         choices=("plan", "ask", "edit"),
         default=default(None),
-        help="plan: read only; ask: ask before each change (default); edit: change files freely",
+        help="plan: read only; ask: ask before changes (default); edit: make changes, asking",
     )
     group.add_argument("--model", metavar="NAME", default=default(None), help="the model to use")
     group.add_argument(

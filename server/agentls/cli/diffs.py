@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentls.core.messages import FileDiff
-from agentls.core.text import split_lines
+from agentls.core.text import common_ends, split_lines
 
 _MAX_COMPARED = 4_000_000
 """Above this product of line counts a line-by-line comparison would take seconds."""
+
+STYLES = {"added": "green", "removed": "red", "hunk": "cyan", "file": "bold", "context": ""}
+"""How each kind of line is printed, as rich names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +87,7 @@ _Opcode = tuple[str, int, int, int, int]
 
 def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[_Opcode]:
     """Like `SequenceMatcher.get_opcodes`, at a cost that follows the change and not the file."""
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head, tail = common_ends(old, new)
     old_middle, new_middle = old[head : len(old) - tail], new[head : len(new) - tail]
     middle: list[_Opcode]
     if len(old_middle) * len(new_middle) > _MAX_COMPARED:

@@ -15,10 +15,10 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_state_path
+from platformdirs import user_state_path
 
 from agentls import __version__
-from agentls.app import App, build
+from agentls.app import App, build, cache_folder
 from agentls.cli.failures import DONE, FAILED
 from agentls.cli.findings import Check, failure
 from agentls.cli.listening import listening_ports
@@ -79,9 +79,9 @@ async def _checks(environment: Environment, workspace: Path) -> AsyncIterator[Ch
     app = await build(loaded.settings, workspace=workspace)
     for check in _settings(workspace, (*loaded.problems, *app.problems)):
         yield check
-    for name, folder in (("cache", user_cache_path), ("state", user_state_path)):
-        path = folder("agentls", appauthor=False)
-        yield await asyncio.to_thread(_writable, f"{name} folder", path)
+    state = user_state_path("agentls", appauthor=False)
+    for name, folder in (("cache", cache_folder()), ("state", state)):
+        yield await asyncio.to_thread(_writable, f"{name} folder", folder)
     try:
         yield await _search(app)
         async for check in model_checks(app):

@@ -13,7 +13,6 @@ from agentls.core.text import visible
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-
 _logger = logging.getLogger(__name__)
 
 

@@ -10,12 +10,12 @@ from pydantic import JsonValue
 from agentls.cli.failures import as_event, as_json, report
 from agentls.cli.outcomes import Outcome
 from agentls.cli.streams import Output, legible
-from agentls.cli.titles import call_title, result_note
 from agentls.core.errors import AgentlsError
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status
 from agentls.core.messages import ToolCall, ToolResult
 from agentls.core.ports import Passage
 from agentls.core.text import visible
+from agentls.core.wording import call_title, result_note
 
 
 def write_json(stdout: Output, value: object) -> None:

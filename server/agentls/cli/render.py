@@ -13,24 +13,23 @@ from typing import IO, TYPE_CHECKING, cast
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from agentls.cli.diffs import diff_lines
+from agentls.cli.diffs import STYLES, diff_lines
 from agentls.cli.failures import report
 from agentls.cli.outcomes import Outcome
 from agentls.cli.plain import passages_text
 from agentls.cli.region import TICK_S, Region
 from agentls.cli.streams import Output
-from agentls.cli.titles import call_title, result_note
 from agentls.core.errors import AgentlsError
 from agentls.core.events import BlockAbort, BlockDelta, BlockStart, BlockStop, Event, Status
 from agentls.core.messages import FileDiff, ToolCall, ToolResult
 from agentls.core.ports import Passage
 from agentls.core.text import visible
+from agentls.core.wording import call_title, result_note
 
 if TYPE_CHECKING:
     from agentls.cli.markdown import GrowingText
 
 _MAX_DIFF_LINES = 60
-_DIFF_STYLES = {"added": "green", "removed": "red", "hunk": "cyan", "file": "bold", "context": ""}
 
 
 def terminal_console(output: Output) -> Console:
@@ -195,7 +194,7 @@ class TerminalView:
             if number == _MAX_DIFF_LINES:
                 self._line(Text("  (more)", "dim"))
                 return
-            self._line(Text(f"  {visible(line.text)}".expandtabs(4), _DIFF_STYLES[line.kind]))
+            self._line(Text(f"  {visible(line.text)}".expandtabs(4), STYLES[line.kind]))
 
     def _wait(self, what: str) -> None:
         self._waiting_for = what

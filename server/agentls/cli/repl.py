@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LEAVE = ("exit", "quit", "/exit", "/quit")
 _HELP = """\
-/mode [plan|ask|edit]  show or change what may happen without asking
+/mode [plan|ask|edit]  show or change the mode: look, ask before changes, set out to make them
 /model [NAME]          show or change the model; the conversation goes on
 /new                   start a new conversation
 /usage                 tokens used in this conversation
@@ -36,8 +36,6 @@ _HELP = """\
 /help                  this list
 exit, quit, Ctrl-D     leave; Ctrl-C cancels what is running or clears the line
 Alt-Enter, or \\ at the end of a line, begins a new line"""
-
-
 _COMMAND = re.compile(r"/[a-z]+")
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""From parsed arguments to a running agent: workspace, log, settings, views, approvers."""
+"""From parsed arguments to a running agent: workspace, log, settings."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def set_up_log(verbose: int) -> None:
 def flags_of(arguments: Arguments) -> dict[str, Any]:
     """The settings that the command line sets, nested as in the settings file."""
     flags: dict[str, Any] = {}
-    if arguments.model is not None:
+    if arguments.model:
         flags["llm"] = {"model": arguments.model}
     if arguments.mode is not None:
         flags["permissions"] = {"mode": arguments.mode}

@@ -55,7 +55,7 @@ def make_surface(environment: Environment) -> Surface:
     return Surface(view, approver)
 
 
-def draws(environment: Environment) -> bool:
+def _draws(environment: Environment) -> bool:
     """Whether stdout is a terminal that can redraw, and no log runs through the drawing."""
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown") or sys.platform == "win32"
     logged = environment.arguments.verbose > 0 and environment.stderr.isatty()
@@ -66,7 +66,7 @@ def _view(environment: Environment, seen_diffs: set[str]) -> View:
     stdout, stderr = environment.stdout, environment.stderr
     if environment.arguments.json:
         return JsonView(stdout, stderr)
-    if draws(environment):
+    if _draws(environment):
         from agentls.cli.render import TerminalView
 
         return TerminalView(stdout, stderr, seen_diffs=seen_diffs)

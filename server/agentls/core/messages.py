@@ -11,6 +11,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from agentls.core.nesting import deeper_than
+
+_MAX_NESTING = 100
+"""Arguments nested more deeply fit no tool; from some 250 on nothing could hold or write them."""
+
 
 class Frozen(BaseModel):
     """Immutable data with no unknown keys."""
@@ -104,7 +109,7 @@ class ToolCall(Frozen):
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             return cls(call_id=call_id, name=name, invalid=raw)
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or deeper_than(value, _MAX_NESTING):
             return cls(call_id=call_id, name=name, invalid=raw)
         return cls(call_id=call_id, name=name, arguments=value)
 

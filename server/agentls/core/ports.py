@@ -73,6 +73,11 @@ class PathFacts:
     protected: bool = False
     target: str | None = None
 
+    @property
+    def place(self) -> str:
+        """The name of the file itself, behind all links."""
+        return self.path if self.target is None else self.target
+
 
 class Files(Protocol):
     """The one way to files: containment, buffers over disk, encodings, atomic writes.
@@ -87,14 +92,17 @@ class Files(Protocol):
     async def read(self, path: str) -> FileText:
         """The text of a file."""
 
-    async def write(self, path: str, text: str, *, base: str | None) -> FileText:
+    async def write(
+        self, path: str, text: str, *, base: str | None, place: str | None = None
+    ) -> FileText:
         """Replace a file's text, byte-faithful to its encoding, line ends, mode and final newline.
 
         Only the lines that differ change their bytes. `base` is the version the new text was made
-        from, None for a file that must not exist yet; missing parents are created.
+        from, None for a file that must not exist yet; missing parents are created. `place` is
+        where `path` was found to lead (`PathFacts.place`): approval was given for that.
 
         Raises:
-            StaleFile: the content is no longer `base`.
+            StaleFile: the content is no longer `base`, or the path leads elsewhere by now.
         """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -21,6 +22,35 @@ def split_lines(text: str) -> list[str]:
     if start < len(text):
         lines.append(text[start:])
     return lines
+
+
+def bare_lines(text: str) -> list[str]:
+    """Lines without their ends, of a text with LF ends; a final line end begins no other line."""
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def lf(text: str) -> str:
+    """The text with LF line ends."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def common_ends(left: Sequence[str], right: Sequence[str]) -> tuple[int, int]:
+    """How many lines two texts share at the start, and behind those at the end."""
+    shorter = min(len(left), len(right))
+    head = 0
+    while head < shorter and left[head] == right[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and left[-1 - tail] == right[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def fence(text: str) -> str:
+    """A Markdown fence longer than any run of backticks in the text, which thus cannot close it."""
+    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
+    return "`" * max(3, longest + 1)
 
 
 def cap_middle(text: str, max_bytes: int, rest: str) -> str:
@@ -45,3 +75,14 @@ def visible(text: str) -> str:
         else f"\\u{{{ord(char):x}}}"
         for char in text
     )
+
+
+def escaped_line(text: str) -> str:
+    """All of a text on one line, so that no name can go on as if the program said it."""
+    return visible(text).replace("\n", "\\n").replace("\t", " ")
+
+
+def short_line(text: str, max_chars: int) -> str:
+    """A text on one line, blanks run together, cut when it is longer than `max_chars`."""
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1]}…"

@@ -12,7 +12,7 @@ import ssl
 import httpx
 
 from agentls.core.errors import BadRequest, ModelError, StreamBroken, Unreachable
-from agentls.llm.failures import Origin, Silent
+from agentls.llm.failures import Origin, Silent, Stalled
 
 
 def before_answer(origin: Origin, error: httpx.HTTPError, idle_s: float) -> ModelError:
@@ -58,10 +58,14 @@ def before_answer(origin: Origin, error: httpx.HTTPError, idle_s: float) -> Mode
 def midway(origin: Origin, error: httpx.HTTPError, idle_s: float) -> StreamBroken:
     """A stream that ended or stalled after its first byte."""
     if isinstance(error, httpx.ReadTimeout):
-        message = f"{origin.provider} stopped in the middle of its reply, silent for {idle_s:g} s."
-    else:
-        message = f"The connection to {origin.provider} broke in the middle of the reply."
-    return StreamBroken(message, provider=origin.provider)
+        return Stalled(
+            f"{origin.provider} stopped in the middle of its reply, silent for {idle_s:g} s.",
+            provider=origin.provider,
+        )
+    return StreamBroken(
+        f"The connection to {origin.provider} broke in the middle of the reply.",
+        provider=origin.provider,
+    )
 
 
 def _unreachable(origin: Origin, reason: str) -> Unreachable:

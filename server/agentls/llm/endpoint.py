@@ -23,6 +23,7 @@ from agentls.llm.redaction import Redactor
 _CARRIES_KEY = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _KEY_LENGTH = 16
 """A header as long as this may hold a key whatever its name is."""
+_MAX_PORT = 65_535
 _LIMITS = httpx.Limits(keepalive_expiry=30.0)
 """Tools run for a while between two requests; a new TLS connection would take some 100 ms."""
 
@@ -114,11 +115,15 @@ class Endpoint:
         try:
             return httpx.AsyncClient(limits=_LIMITS)
         except (ImportError, ValueError, httpx.InvalidURL):
-            raise SettingsError(
-                "A proxy of the environment cannot be used: its address or its kind is not "
-                "supported.",
-                hint="Check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.",
-            ) from None
+            raise proxy_error() from None
+
+
+def proxy_error() -> SettingsError:
+    """The proxy that the environment names is none. It is not quoted: it may hold a password."""
+    return SettingsError(
+        "A proxy of the environment cannot be used: its address or its kind is not supported.",
+        hint="Check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY.",
+    )
 
 
 def _parse(base_url: str, provider: str) -> tuple[httpx.URL, str, str]:
@@ -129,7 +134,9 @@ def _parse(base_url: str, provider: str) -> tuple[httpx.URL, str, str]:
         url = url.copy_with(username=None, password=None, fragment=None)
     except (httpx.InvalidURL, ValueError):
         url, user, password = httpx.URL(""), "", ""
-    if url.scheme not in ("http", "https") or not url.host:
+    port = url.port
+    possible = port is None or 0 < port <= _MAX_PORT
+    if url.scheme not in ("http", "https") or not url.host or not possible:
         # The text is not quoted: it may hold a password.
         raise SettingsError(
             f"The base URL for {provider} is no address of a server.",

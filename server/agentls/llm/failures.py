@@ -49,6 +49,10 @@ class Silent(Unreachable):
     """Connected, but no answer began in time: asking again would only wait as long again."""
 
 
+class Stalled(StreamBroken):
+    """The answer began and then stopped: as with `Silent`, another try may wait as long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a request went. `url` is fit to show: no user, no query."""

@@ -14,8 +14,9 @@ from pydantic import JsonValue
 
 from agentls.core.errors import ModelError, StreamBroken
 from agentls.core.events import Event, Ping, Status
+from agentls.core.media import check_media
+from agentls.core.messages import Message
 from agentls.core.requests import ModelInfo, ModelRequest
-from agentls.llm.media import check_media
 from agentls.llm.scheme import Scheme
 from agentls.llm.transport import Transport
 
@@ -39,12 +40,14 @@ class HttpModel:
 
         As long as nothing but pings was given, a failure that may pass is tried again by the
         transport's policy, announced by `Status(state="retrying")`. Afterwards it is a broken
-        stream: what was said must not be said twice.
+        stream and left to the agent: what was said must not be said twice.
 
         Raises:
             ModelError: classified, without secrets.
         """
-        check_media(self._info, request)
+        for item in request.items:
+            if isinstance(item, Message):
+                check_media(self._info, item.content)
         body = self._scheme.build(request)
         retry = self._transport.retry
         attempt = 1
@@ -58,7 +61,7 @@ class HttpModel:
                 return
             except ModelError as error:
                 failure = self._told(error, shown)
-                delay_s = retry.delay_s(attempt, failure)
+                delay_s = None if shown else retry.delay_s(attempt, failure)
                 if delay_s is None:
                     if failure is error:
                         raise
@@ -96,10 +99,7 @@ class HttpModel:
                 raise broken from broken.__cause__
 
     def _told(self, error: ModelError, shown: bool) -> ModelError:
-        """The error without keys, and as a broken stream when a part of the reply was shown.
-
-        No policy tries a broken stream again.
-        """
+        """The error without keys, and as a broken stream when a part of the reply was shown."""
         error.message = self._transport.redact(error.message)
         error.args = (error.message,)
         if not (shown and error.retryable) or isinstance(error, StreamBroken):

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agentls.core.errors import ModelError, StreamBroken
-from agentls.llm.failures import Silent
+from agentls.core.errors import ModelError
+from agentls.llm.failures import Silent, Stalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,11 @@ class RetryPolicy:
     def delay_s(self, attempt: int, error: ModelError) -> float | None:
         """Seconds to wait after the failed attempt number `attempt` (from 1); None to give up.
 
-        A broken stream is not asked again here: the agent does that, keeping what was said.
+        A reply that broke before it said anything is asked for again like one that never began.
         """
         if attempt >= self.attempts or not error.retryable:
             return None
-        if isinstance(error, StreamBroken | Silent):
+        if isinstance(error, Silent | Stalled):
             return None
         if error.retry_after_s:
             return error.retry_after_s if error.retry_after_s <= self.longest_wait_s else None

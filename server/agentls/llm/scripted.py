@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from pydantic import ConfigDict, Field, JsonValue, ValidationError
+from pydantic import ConfigDict, Field, JsonValue, ValidationError, field_validator
 
 from agentls.core.errors import BadRequest, ModelError, RateLimited, SettingsError, Unauthorized
 from agentls.core.events import (
@@ -25,9 +25,11 @@ from agentls.core.events import (
     Usage,
 )
 from agentls.core.messages import Frozen, Item, Message, Reasoning, TextBlock, ToolCall, ToolResult
+from agentls.core.nesting import deeper_than
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest
 
 _PROVIDER = "scripted"
+_MAX_NESTING = 100
 
 
 class ScriptedCall(Frozen):
@@ -48,9 +50,18 @@ class Reply(Frozen):
     tool_calls: tuple[ScriptedCall, ...] = Field(default=(), strict=False)
     error: str | None = None
     status: int | None = None
-    delay_s: float = Field(default=0.0, ge=0, strict=False)
+    delay_s: float = Field(default=0.0, ge=0, strict=False, allow_inf_nan=False)
     chunk: int | None = Field(default=None, ge=1)
     expect: str | None = None
+
+    @field_validator("expect")
+    @classmethod
+    def _compiles(cls, value: str | None) -> str | None:
+        try:
+            re.compile(value or "")
+        except re.error as error:
+            raise ValueError(f"'expect' is no regular expression: {error}") from None
+        return value
 
 
 def load_script(path: Path) -> tuple[Reply, ...]:
@@ -60,7 +71,7 @@ def load_script(path: Path) -> tuple[Reply, ...]:
         SettingsError: the file cannot be read, or a line is not a reply.
     """
     try:
-        lines = path.read_text("utf-8").split("\n")
+        lines = path.read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(
             f"The script {path} cannot be read: {error}.",
@@ -71,14 +82,27 @@ def load_script(path: Path) -> tuple[Reply, ...]:
         if not line.strip():
             continue
         try:
-            replies.append(Reply.model_validate(json.loads(line)))
-        except (ValueError, ValidationError) as error:
+            replies.append(_reply(line))
+        except ValueError as error:
             reason = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             raise SettingsError(
                 f"{path}, line {line_no}: not a scripted reply: {reason}.",
                 hint='A line looks like {"text": "…"} or {"tool_calls": […]}.',
             ) from error
     return tuple(replies)
+
+
+def _reply(line: str) -> Reply:
+    try:
+        value = json.loads(line)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half a character (a lone \\ud… escape)") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if deeper_than(value, _MAX_NESTING):
+        raise ValueError("it is nested too deeply")
+    return Reply.model_validate(value)
 
 
 class ScriptedModel:

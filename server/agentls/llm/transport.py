@@ -19,7 +19,7 @@ from pydantic import JsonValue, SecretStr
 
 from agentls.core.errors import BadRequest, ModelError, Unreachable
 from agentls.llm import disconnects, failures
-from agentls.llm.endpoint import Endpoint
+from agentls.llm.endpoint import Endpoint, proxy_error
 from agentls.llm.failures import Origin
 from agentls.llm.retry import RetryPolicy, retry_after_s
 
@@ -140,6 +140,9 @@ class Transport:
             response = await self._client.send(request, stream=True, follow_redirects=False)
         except httpx.HTTPError as error:
             raise disconnects.before_answer(self._origin, error, self._idle_s) from error
+        except (OverflowError, ExceptionGroup):
+            # What httpx lets through: a port of a proxy that no address can have.
+            raise proxy_error() from None
         _log.debug("%s %s: %s", method, self._origin.provider, response.status_code)
         try:
             if not response.is_success:

@@ -14,8 +14,9 @@ from lsprotocol import types
 
 from agentls.core.errors import UsageError
 from agentls.core.messages import FileDiff, ToolCall
-from agentls.core.ports import Answer, PathFacts, Prepared
-from agentls.core.text import cap_middle, split_lines, visible
+from agentls.core.ports import Answer, Prepared
+from agentls.core.text import cap_middle, escaped_line, split_lines, visible
+from agentls.core.wording import path_note
 from agentls.lsp import methods
 from agentls.lsp.client import Asks
 from agentls.lsp.convert import Update, Updates, text_content
@@ -101,7 +102,7 @@ class ClientApprover:
         return next((answer for answer, name in _OPTIONS if name == title), None)
 
     def _described(self, call: ToolCall, prepared: Prepared, reason: str) -> Update:
-        notes = [_line(reason), *_path_notes(prepared)]
+        notes = [escaped_line(reason), *_path_notes(prepared)]
         content = [text_content("\n".join(filter(None, notes)))] if any(notes) else []
         return {
             **self._updates.call(call),
@@ -113,39 +114,23 @@ class ClientApprover:
 
 def question(call: ToolCall, prepared: Prepared, reason: str) -> str:
     """The whole question as text: what would run, in full, and why it is asked."""
-    lines = [f"agentls: {_line(prepared.title)}"]
+    lines = [f"agentls: {escaped_line(prepared.title)}"]
     if prepared.access.command is not None:
         lines.append(visible(prepared.access.command))
     elif not prepared.diff:
         lines.append(visible(json.dumps(call.arguments, ensure_ascii=False)))
     lines += [_diff(diff) for diff in prepared.diff]
-    return "\n".join(filter(None, (*lines, *_path_notes(prepared), _line(reason))))
+    return "\n".join(filter(None, (*lines, *_path_notes(prepared), escaped_line(reason))))
 
 
 def _diff(diff: FileDiff) -> str:
     """What an edit would change, as a person reads it."""
     old, new = split_lines(diff.old_text or ""), split_lines(diff.new_text)
-    name = _line(diff.path)
+    name = escaped_line(diff.path)
     before = "(new file)" if diff.old_text is None else name
     rows = [visible(row.rstrip("\r\n")) for row in unified_diff(old, new, before, name, n=1)]
     return cap_middle("\n".join(rows), _MAX_DIFF_BYTES, "too long for a message")
 
 
 def _path_notes(prepared: Prepared) -> list[str]:
-    return [note for facts in prepared.access.paths if (note := _path_note(facts))]
-
-
-def _path_note(facts: PathFacts) -> str:
-    notes = []
-    if facts.target is not None:
-        notes.append(f"leads to {_line(facts.target)}")
-    if facts.protected:
-        notes.append("can run code or loosen rules")
-    if facts.secret:
-        notes.append("may hold secrets")
-    return f"{_line(facts.path)}: {', '.join(notes)}" if notes else ""
-
-
-def _line(text: str) -> str:
-    """One line: no name can go on as if the program said it."""
-    return visible(text).replace("\n", "\\n").replace("\t", " ")
+    return [note for facts in prepared.access.paths if (note := path_note(facts))]

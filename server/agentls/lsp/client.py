@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +15,10 @@ from pygls.uris import to_fs_path
 from agentls.lsp.positions import Encoding
 
 _ENCODINGS = ("utf-8", "utf-16", "utf-32")
+_MAX_PROCESS_ID = 2**31 - 1
+_LOCAL = re.compile(r"file://(localhost)?/+", re.IGNORECASE)
+_COUNT_LF_ONLY = re.compile(r"vim|emacs|eglot|helix|kakoune", re.IGNORECASE)
+"""Editors that keep a carriage return as a character of its line, against LSP."""
 
 
 class Asks(Protocol):
@@ -31,6 +37,7 @@ class Asks(Protocol):
 class Client:
     """Facts that do not change during a connection.
 
+    `splits_at_cr` is whether a lone carriage return ends a line in its positions, as LSP says.
     `options` are the settings sent as `initializationOptions`, without what the client can do.
     """
 
@@ -39,6 +46,7 @@ class Client:
     applies_edits: bool = False
     versioned_edits: bool = False
     asks_permission: bool = False
+    splits_at_cr: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -52,12 +60,14 @@ def describe(params: types.InitializeParams, capabilities: Mapping[str, Any]) ->
     options = dict(_section({"options": params.initialization_options}, "options"))
     announced = options.pop("capabilities", None)
     permission = _section({"announced": announced}, "announced").get("permission")
+    name = params.client_info.name if params.client_info else ""
     return Client(
-        process_id=params.process_id,
+        process_id=_process_id(params.process_id),
         encoding=_encoding(_section(capabilities, "general").get("positionEncodings")),
         applies_edits=workspace.get("applyEdit") is True,
         versioned_edits=_section(workspace, "workspaceEdit").get("documentChanges") is True,
         asks_permission=permission is True or isinstance(permission, dict),
+        splits_at_cr=_COUNT_LF_ONLY.search(name) is None,
         options=options,
     )
 
@@ -68,9 +78,8 @@ def root_folders(params: types.InitializeParams) -> tuple[Path, ...]:
         return folders(folder.uri for folder in params.workspace_folders)
     if params.root_uri is not None:
         return folders([params.root_uri])
-    if params.root_path is not None:
-        return (Path(params.root_path),)
-    return ()
+    path = params.root_path
+    return (Path(path),) if path and "\0" not in path and Path(path).is_absolute() else ()
 
 
 def folders(uris: Iterable[str]) -> tuple[Path, ...]:
@@ -82,8 +91,17 @@ def path_of(uri: str) -> Path | None:
     """The local path a URI names; None for anything but an absolute `file:` path."""
     if not uri.lower().startswith("file:"):
         return None
-    path = to_fs_path(uri)
+    posix = sys.platform != "win32"
+    path = to_fs_path(_LOCAL.sub("file:///", uri) if posix else uri)
+    if path and path.startswith("//") and posix:
+        # Another machine's: only Windows opens such a name there, others would take it as local.
+        return None
     return Path(path) if path and "\0" not in path and Path(path).is_absolute() else None
+
+
+def _process_id(number: int | None) -> int | None:
+    """A number that can be a process's; anything else cannot be watched."""
+    return number if number is not None and 0 < number <= _MAX_PROCESS_ID else None
 
 
 def _encoding(offered: object) -> Encoding:

@@ -6,7 +6,6 @@ of people and models is passed on as it is; showing it safely is the client's ta
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import assert_never
@@ -27,12 +26,10 @@ from agentls.core.events import (
 )
 from agentls.core.messages import FileDiff, Item, Message, Reasoning, ToolCall, ToolResult
 from agentls.core.requests import ToolKind
-from agentls.core.text import visible
+from agentls.core.wording import call_title
 
 Update = dict[str, JsonValue]
 
-_TITLE_CHARS = 120
-_SUBJECTS = ("command", "path", "pattern", "query", "url", "name")
 _CHUNKS = {"text": "agent_message_chunk", "thinking": "agent_thought_chunk"}
 
 
@@ -161,19 +158,6 @@ def text_content(text: str) -> Update:
 def mode_update(mode: str) -> Update:
     """The mode of a session changed."""
     return {"sessionUpdate": "current_mode_update", "currentModeId": mode}
-
-
-def call_title(call: ToolCall) -> str:
-    """One line that names a call and what it is applied to, with nothing hidden in it."""
-    subject = next(
-        (value for key in _SUBJECTS if isinstance(value := call.arguments.get(key), str)), None
-    )
-    if call.invalid is not None:
-        subject = call.invalid
-    elif subject is None and call.arguments:
-        subject = json.dumps(call.arguments, ensure_ascii=False)
-    title = visible(" ".join(f"{call.name} {subject or ''}".split()))
-    return title if len(title) <= _TITLE_CHARS else f"{title[: _TITLE_CHARS - 1]}…"
 
 
 def _call_update(call_id: str, *, status: str) -> Update:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from lsprotocol import types
 
 from agentls.core.errors import StaleFile
-from agentls.core.text import visible
+from agentls.core.text import lf, visible
 from agentls.lsp.client import Asks, Client
 from agentls.lsp.edits import Edit, minimal_edits
 from agentls.lsp.failures import RpcError
-from agentls.lsp.mirror import Document, Mirror
+from agentls.lsp.mirror import LONE_CR, Document, Mirror
 from agentls.lsp.rpc import as_object
 
 _APPLY_TIMEOUT_S = 10.0
@@ -46,6 +47,7 @@ class EditorBuffers:
         self._client = client
         self._apply_timeout_s = apply_timeout_s
         self._change_timeout_s = change_timeout_s
+        self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
 
     def open_text(self, path: Path) -> tuple[str, int] | None:
         """Text and version of an open document; None when the editor does not hold it.
@@ -63,9 +65,19 @@ class EditorBuffers:
             StaleFile: it is no longer at version `base`, the editor refused, or it cannot be told
                 whether the edit was made.
         """
+        # One at a time: not every editor checks the version an edit was made for.
+        async with self._locks.setdefault(path, asyncio.Lock()):
+            return await self._replace(path, new_text, base)
+
+    async def _replace(self, path: Path, new_text: str, base: int) -> int:
         document = self._find(path)
         if document is None or document.version != base:
             raise StaleFile(f"{_shown(path)} changed in the editor.", hint=_HINT)
+        if self._mirror.counts_otherwise(document):
+            raise StaleFile(
+                f"{_shown(path)} cannot be edited in the editor: {LONE_CR}.",
+                hint="Ask the user to save and close it.",
+            )
         edits = minimal_edits(document.text, new_text, self._mirror.encoding)
         if not edits:
             return base
@@ -144,11 +156,7 @@ class EditorBuffers:
 
 def _same_text(one: str, other: str) -> bool:
     """Equal but for the kind of line ends: an editor keeps to its own in a buffer."""
-    return _unified(one) == _unified(other)
-
-
-def _unified(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return lf(one) == lf(other)
 
 
 def _shown(path: Path) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+from agentls.core.text import common_ends
 from agentls.lsp.positions import Encoding, Position, Range, document_lines, units
 
 _MAX_COMPARED_LINES = 500
@@ -47,11 +48,7 @@ def minimal_edits(old: str, new: str, encoding: Encoding) -> list[Edit]:
 
 def _hunks(before: Sequence[str], after: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Line ranges that differ."""
-    shortest = min(len(before), len(after))
-    head = next((no for no in range(shortest) if before[no] != after[no]), shortest)
-    tail = 0
-    while tail < shortest - head and before[-1 - tail] == after[-1 - tail]:
-        tail += 1
+    head, tail = common_ends(before, after)
     old_end, new_end = len(before) - tail, len(after) - tail
     if (old_end - head) + (new_end - head) > _MAX_COMPARED_LINES:
         yield head, old_end, head, new_end

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from dataclasses import dataclass, field
 
 from agentls.core.errors import (
     AgentlsError,
@@ -89,21 +88,3 @@ def log_unforeseen(error: BaseException, doing: str) -> None:
     """Log where an exception came from, without its text: that may quote a prompt or a key."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed: %s\n%s", doing, type(error).__name__, frames.rstrip())
-
-
-@dataclass(slots=True)
-class Phase:
-    """Where a connection stands. LSP allows little before `initialize` and after `shutdown`."""
-
-    name: str = field(default="new")
-
-    def refusal(self, method: str) -> RpcError | None:
-        """Why a request cannot be served now; None when it can."""
-        if self.name == "shut down":
-            return RpcError(INVALID_REQUEST, "The server was shut down.")
-        if method == "initialize":
-            again = RpcError(INVALID_REQUEST, "The server is initialized already.")
-            return None if self.name == "new" else again
-        if self.name == "new":
-            return RpcError(SERVER_NOT_INITIALIZED, "`initialize` has to come first.")
-        return None

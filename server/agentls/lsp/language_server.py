@@ -54,6 +54,7 @@ class AgentServer(LanguageServer):
         self.mirror = Mirror(path_of)
         self._own_root = workspace
         self.roots: tuple[Path, ...] = (workspace,)
+        self.has_folders = False
         self._left: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._chat: asyncio.Task[Chat] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -70,7 +71,7 @@ class AgentServer(LanguageServer):
             fd_in,
             self.outbox,
             on_frame=self.protocol.receive,
-            on_end=lambda: self.leave(0 if self.protocol.phase.name == "shut down" else 1),
+            on_end=lambda: self.leave(self.protocol.phase.exit_code),
             on_stuck=on_stuck,
         )
 
@@ -78,6 +79,7 @@ class AgentServer(LanguageServer):
         """Know the client, and leave when it dies."""
         self.client = client
         self.mirror.encoding = client.encoding
+        self.mirror.splits_at_cr = client.splits_at_cr
         self.open_folders(roots)
         if client.process_id is not None:
             self._spawn(self._leave_with(client.process_id))
@@ -87,6 +89,7 @@ class AgentServer(LanguageServer):
     def open_folders(self, roots: tuple[Path, ...]) -> None:
         """Work in these folders from now on; without any, in the one from the command line."""
         self.roots = roots or (self._own_root,)
+        self.has_folders = bool(roots)
 
     def warm_up(self) -> None:
         """Begin to load the chat, if nobody has."""

@@ -7,14 +7,20 @@ Owns their text and versions. pygls's own mirror is not used: it splits lines wh
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 from agentls.lsp.positions import Encoding, Range, document_lines, replace_range
 
 _log = logging.getLogger(__name__)
+
+LONE_CR = "it holds a carriage return inside a line, which this editor counts otherwise"
+
+_LONE_CR = re.compile(r"\r(?!\n)")
 
 Change = tuple[Range | None, str]
 """A new text for a range; for the whole document where the range is None."""
@@ -28,7 +34,8 @@ class Document:
     """One open document.
 
     `path` is where its URI points, links included, None for a document that is no file. `broken`
-    says why the text can no longer be trusted; it is empty as long as it can.
+    says why the text can no longer be trusted; it is empty as long as it can. `has_lone_cr` is
+    whether a carriage return came in that no line feed follows.
     """
 
     uri: str
@@ -37,6 +44,7 @@ class Document:
     lines: list[str]
     saved_version: int
     broken: str = ""
+    has_lone_cr: bool = False
     _text: str | None = field(default=None, repr=False)
 
     @property
@@ -53,6 +61,7 @@ class Document:
 
     def _apply(self, changes: Sequence[Change], encoding: Encoding) -> None:
         self._text = None
+        self.has_lone_cr |= any(_LONE_CR.search(text) for _, text in changes)
         for where, text in changes:
             if where is None:
                 self.lines = document_lines(text)
@@ -64,15 +73,28 @@ class Mirror:
     """All open documents, by URI."""
 
     def __init__(self, to_path: Callable[[str], Path | None]) -> None:
-        """`to_path` turns a URI into a path, or None when it does not name a file."""
+        """`to_path` turns a URI into a path, or None when it does not name a file.
+
+        `encoding` and `splits_at_cr` are how the editor counts positions (`lsp/client.py`).
+        """
         self.encoding: Encoding = "utf-16"
+        self.splits_at_cr = True
         self._to_path = to_path
         self._documents: dict[str, Document] = {}
         self._listeners: dict[str, list[Listener]] = {}
 
     def get(self, uri: str) -> Document | None:
         """An open document by the URI the editor opened it with."""
-        return self._documents.get(uri)
+        return self._documents.get(_key(uri))
+
+    def text_of(self, uri: str) -> str | None:
+        """The text of an open document; None when it is not open, or not known."""
+        document = self.get(uri)
+        return None if document is None or document.broken else document.text
+
+    def counts_otherwise(self, document: Document) -> bool:
+        """Whether the editor's positions in a document mean something else than ours."""
+        return document.has_lone_cr and not self.splits_at_cr
 
     def at(self, path: Path) -> tuple[Document, ...]:
         """The open documents of a file: more than one when it is open through a link as well.
@@ -89,8 +111,15 @@ class Mirror:
 
     def open(self, uri: str, version: int, text: str) -> None:
         """Take in a document; one that is open already is replaced."""
-        document = Document(uri, self._to_path(uri), version, document_lines(text), version)
-        self._documents[uri] = document
+        document = Document(
+            uri,
+            self._to_path(uri),
+            version,
+            document_lines(text),
+            saved_version=version,
+            has_lone_cr=_LONE_CR.search(text) is not None,
+        )
+        self._documents[_key(uri)] = document
         self._tell(uri, document)
 
     def change(self, uri: str, version: int, changes: Sequence[Change]) -> None:
@@ -99,7 +128,7 @@ class Mirror:
         A version that is not newer means that notifications were lost or came out of order: the
         text is then not trusted until a newer change brings the whole of it, or a reopening.
         """
-        document = self._documents.get(uri)
+        document = self.get(uri)
         if document is None:
             _log.warning("a change of a document that is not open was ignored")
             return
@@ -110,23 +139,26 @@ class Mirror:
         if document.broken:
             if all(where is not None for where, _ in changes):
                 return
-            document.broken = ""
+            document.broken, document.has_lone_cr = "", False
         document._apply(changes, self.encoding)
+        if self.counts_otherwise(document) and any(where is not None for where, _ in changes):
+            self.distrust(uri, LONE_CR)
+            return
         self._tell(uri, document)
 
     def save(self, uri: str) -> None:
         """Note that the text is on disk."""
-        if document := self._documents.get(uri):
+        if document := self.get(uri):
             document.saved_version = document.version
 
     def close(self, uri: str) -> None:
         """Forget a document."""
-        if self._documents.pop(uri, None) is not None:
+        if self._documents.pop(_key(uri), None) is not None:
             self._tell(uri, None)
 
     def distrust(self, uri: str, reason: str) -> None:
         """Mark a document whose text can no longer be known."""
-        if document := self._documents.get(uri):
+        if document := self.get(uri):
             _log.warning("an open document is no longer in step with the editor: %s", reason)
             document.broken = reason
             self._tell(uri, document)
@@ -134,14 +166,20 @@ class Mirror:
     @contextmanager
     def listening(self, uri: str, listener: Listener) -> Iterator[None]:
         """Have `listener` called for each change of a document while the block runs."""
-        self._listeners.setdefault(uri, []).append(listener)
+        key = _key(uri)
+        self._listeners.setdefault(key, []).append(listener)
         try:
             yield
         finally:
-            self._listeners[uri].remove(listener)
-            if not self._listeners[uri]:
-                del self._listeners[uri]
+            self._listeners[key].remove(listener)
+            if not self._listeners[key]:
+                del self._listeners[key]
 
     def _tell(self, uri: str, document: Document | None) -> None:
-        for listener in tuple(self._listeners.get(uri, ())):
+        for listener in tuple(self._listeners.get(_key(uri), ())):
             listener(document)
+
+
+def _key(uri: str) -> str:
+    """The same for all spellings of a URI: an editor may escape more in one message than before."""
+    return unquote(uri, errors="surrogateescape")

@@ -1,19 +1,20 @@
 """What a prompt's parts and context become for the model.
 
 Files are read through the workspace's one way to files, so that open buffers count, paths outside
-are refused, and a file that may hold secrets is named but not quoted: reading it asks.
+are refused, and a file that may hold secrets, or that rules keep from being read unasked, is named
+but not quoted. A document that is no file yet is what the editor says it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentls.core.errors import ToolError
 from agentls.core.messages import ContentBlock, ImageBlock, TextBlock
 from agentls.core.ports import Files
-from agentls.core.text import cap_middle, visible
+from agentls.core.text import cap_middle, fence, visible
 from agentls.lsp.client import path_of
 from agentls.lsp.positions import Encoding, Position, Range, document_lines, text_in
 from agentls.lsp.protocol import (
@@ -32,11 +33,25 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 class PromptReader:
     """Reads the prompts of one workspace."""
 
-    def __init__(self, files: Files, root: Path, encoding: Encoding) -> None:
-        """`encoding` is that of the client's positions."""
+    def __init__(
+        self,
+        files: Files,
+        root: Path,
+        encoding: Encoding,
+        *,
+        readable: Callable[[str], bool],
+        held: Callable[[str], str | None],
+    ) -> None:
+        """`encoding` is that of the client's positions.
+
+        `readable` is whether rules let a file be shown without asking, `held` the text of a
+        document that the editor holds open and that is no file.
+        """
         self._files = files
         self._root = root
         self._encoding = encoding
+        self._readable = readable
+        self._held = held
 
     async def read(
         self, parts: Sequence[Part], context: PromptContext | None
@@ -62,30 +77,40 @@ class PromptReader:
 
     async def _place(self, uri: str, where: RangeParam | None) -> str:
         path = path_of(uri)
-        name = self._name(path) if path is not None else uri
+        name = _label(self._name(path) if path is not None else uri)
         if where is None:
-            return f"\n(The user is looking at {_label(name)}.)\n"
+            return f"\n(The user is looking at {name}.)\n"
         selected = await self._quoted(uri, where)
-        return f"\n(Selected in {_label(name)}:)\n{selected}" if selected else ""
+        if selected:
+            return f"\n(Selected in {name}:)\n{selected}"
+        return f"\n(The user is looking at {name}, line {where.start.line + 1}.)\n"
 
     async def _quoted(self, uri: str, where: RangeParam | None) -> str:
-        """Text of a file of the workspace in a labelled fence; empty when it cannot be had."""
-        path = path_of(uri)
-        if path is None:
-            return ""
-        try:
-            facts = await self._files.facts(str(path))
-            if facts.secret or not facts.exists:
-                return ""
-            file = await self._files.read(str(path))
-        except ToolError:
+        """Text of a document in a labelled fence; empty when it cannot be had."""
+        label, text = await self._document(uri)
+        if text is None:
             return ""
         if where is None:
-            return _fenced(file.path, file.text)
+            return _fenced(label, text)
         start, end = where.start, where.end
         selection = Range(Position(start.line, start.character), Position(end.line, end.character))
-        text = text_in(document_lines(file.text), selection, self._encoding)
-        return _fenced(f"{file.path}:{start.line + 1}-{end.line + 1}", text) if text else ""
+        text = text_in(document_lines(text), selection, self._encoding)
+        return _fenced(f"{label}:{start.line + 1}-{end.line + 1}", text) if text else ""
+
+    async def _document(self, uri: str) -> tuple[str, str | None]:
+        """Name and text of a file of the workspace or an open document that is no file."""
+        path = path_of(uri)
+        if path is None:
+            return uri, self._held(uri)
+        try:
+            facts = await self._files.facts(str(path))
+            shown = facts.exists and not facts.secret
+            if not shown or not all(map(self._readable, filter(None, (facts.path, facts.target)))):
+                return facts.path, None
+            file = await self._files.read(str(path))
+        except ToolError:
+            return uri, None
+        return file.path, file.text
 
     def _name(self, path: Path) -> str:
         return (
@@ -101,12 +126,11 @@ def _text(text: str) -> TextBlock:
 
 
 def _fenced(label: str, text: str) -> str:
-    """A fence longer than any in the text, so that the text cannot end it."""
+    """A labelled part of a file that its own text cannot end."""
     capped = cap_middle(text, _MAX_QUOTED_BYTES, "use read_file for the rest")
-    longest = max((len(run) for run in re.findall(r"`+", capped)), default=0)
-    fence = "`" * max(3, longest + 1)
+    marks = fence(capped)
     end = "" if capped.endswith("\n") else "\n"
-    return f"{fence} {_label(label)}\n{capped}{end}{fence}\n"
+    return f"{marks} {_label(label)}\n{capped}{end}{marks}\n"
 
 
 def _label(text: str) -> str:

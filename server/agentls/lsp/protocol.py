@@ -21,6 +21,7 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
 from agentls.core.errors import UsageError
 from agentls.core.events import StopReason, Usage
@@ -52,11 +53,14 @@ def parse(kind: type[_Params], params: object, method: str) -> _Params:
         return kind.model_validate(params, by_alias=True, by_name=False)
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False, include_context=False)
-        places = "; ".join(
-            f"{'.'.join(map(str, detail['loc'])) or 'params'}: {detail['msg']}"
-            for detail in details[:3]
-        )
-        raise UsageError(f"{method}: {places}.") from None
+        raise UsageError(f"{method}: {'; '.join(map(_misfit, details[:3]))}.") from None
+
+
+def _misfit(detail: ErrorDetails) -> str:
+    place = ".".join(map(str, detail["loc"])) or "params"
+    # The one message of pydantic's that quotes what was sent.
+    unknown_tag = detail["type"] == "union_tag_invalid"
+    return f"{place}: {'this type is not known' if unknown_tag else detail['msg']}"
 
 
 # --- what a client sends ---------------------------------------------------------------------
@@ -67,7 +71,7 @@ class NewSession(_Wire):
 
     cwd: str | None = None
     mode: Mode | None = None
-    title: str = ""
+    title: str | None = None
 
 
 class TextPart(_Wire):

@@ -23,8 +23,9 @@ from lsprotocol import types
 from pygls.protocol import LanguageServerProtocol, default_converter
 
 from agentls.lsp import failures, methods
-from agentls.lsp.failures import Phase, RpcError
+from agentls.lsp.failures import RpcError
 from agentls.lsp.frames import BadFrame
+from agentls.lsp.phase import Phase
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +147,8 @@ class AgentProtocol(LanguageServerProtocol):
         future = self._asked.pop(msg_id, None) if isinstance(msg_id, str) else None
         if future is None or future.done():
             if "result" not in message and "error" not in message:
-                raise RpcError(failures.INVALID_REQUEST, "A message needs a method or a result.")
+                self._refuse_incomplete(msg_id)
+                return
             # The answer to a question that was withdrawn meanwhile.
             _log.debug("a late or unknown response was ignored")
         elif "error" in message:
@@ -157,6 +159,12 @@ class AgentProtocol(LanguageServerProtocol):
             )
         else:
             future.set_result(message.get("result"))
+
+    def _refuse_incomplete(self, msg_id: object) -> None:
+        """Answer by its id, if it has one, whoever forgot the method: they may wait for that."""
+        error = RpcError(failures.INVALID_REQUEST, "A message needs a method or a result.")
+        known = msg_id if _is_id(msg_id) and msg_id not in self._unanswered else None
+        self._send({"id": known, "error": error.to_json()})
 
     def _cancel(self, params: object) -> None:
         msg_id = params.get("id") if isinstance(params, dict) else None

@@ -11,47 +11,26 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn
 
 from agentls.lsp import garbage
 
 _log = logging.getLogger(__name__)
 
 
-class Options(Protocol):
-    """What the command line says; None where it says nothing."""
-
-    @property
-    def workspace(self) -> Path | None:
-        """Where to work when the client opens no folder."""
-
-    @property
-    def mode(self) -> str | None:
-        """The mode of new sessions."""
-
-    @property
-    def model(self) -> str | None:
-        """The model to use."""
-
-    @property
-    def verbose(self) -> int:
-        """0 logs warnings, 1 information, 2 everything; never what was said."""
-
-
-def serve(options: Options) -> int:
+def serve(workspace: Path, *, flags: Mapping[str, Any], verbose: int) -> NoReturn:
     """Speak LSP on standard input and output until the client leaves.
 
-    Returns only when it cannot start. Otherwise the process ends here, because waiting for threads
-    and tearing down the interpreter would keep it alive after its client. Its exit status is 0
-    after `shutdown` and `exit`, 1 when the client left in any other way, 128 and the signal's
-    number after a signal.
+    `workspace` counts when the client opens no folder; `flags` are as in `settings.load`. `verbose`
+    0 logs warnings, 1 information, 2 everything; never what was said.
+
+    The process ends here, because waiting for threads and tearing down the interpreter would keep
+    it alive after its client. Its exit status is 0 after `shutdown` and `exit`, 1 when the client
+    left in any other way, 128 and the signal's number after a signal.
     """
-    _log_to_stderr(options.verbose)
-    workspace = _workspace(options.workspace)
-    if workspace is None:
-        _log.error("the workspace is not a folder")
-        return 1
+    _log_to_stderr(verbose)
     garbage.pause()
     import asyncio
 
@@ -63,7 +42,7 @@ def serve(options: Options) -> int:
     async def main() -> int:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_log_unforeseen)
-        server = AgentServer(workspace, _flags(options))
+        server = AgentServer(workspace, flags)
         if sys.platform != "win32":
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 loop.add_signal_handler(number, server.leave, 128 + number)
@@ -75,23 +54,6 @@ def serve(options: Options) -> int:
         if sys.stderr is not None:
             sys.stderr.flush()
     os._exit(code)
-
-
-def _workspace(given: Path | None) -> Path | None:
-    """The given folder, else the enclosing repository, else the current folder."""
-    if given is not None:
-        return given.resolve() if given.is_dir() else None
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
-
-
-def _flags(options: Options) -> dict[str, Any]:
-    flags: dict[str, Any] = {}
-    if options.model:
-        flags["llm"] = {"model": options.model}
-    if options.mode is not None:
-        flags["permissions"] = {"mode": options.mode}
-    return flags
 
 
 def _log_to_stderr(verbose: int) -> None:

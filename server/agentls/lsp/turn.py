@@ -35,7 +35,13 @@ class ClientTurn:
         self._usage = Usage()
         self._convert = Updates(app.workspace, self._kind_of, context_window=0)
         self._stream = UpdateStream(self._send, server.outbox.drain)
-        self._reader = PromptReader(app.files, app.workspace, server.client.encoding)
+        self._reader = PromptReader(
+            app.files,
+            app.workspace,
+            server.client.encoding,
+            readable=app.policy.readable,
+            held=server.mirror.text_of,
+        )
 
     async def run(self, prompt: Prompt) -> PromptResult:
         """Run the turn to its end, or to its cancellation, which is an end like others.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from agentls.core.paths import is_git
 from agentls.core.ports import Access, Decision, Mode, PathFacts
 from agentls.core.requests import ToolDefinition
 from agentls.permissions.rules import Rules, first_covering
@@ -48,11 +49,8 @@ def _never(access: Access, mode: Mode) -> str:
         return "plan mode changes nothing and runs nothing."
     if access.effect == "write":
         for facts in access.paths:
-            for name in (facts.path, facts.target or ""):
-                # Some systems take `.GIT`, `.git.` and `GIT~1` for `.git` too.
-                parts = (part.rstrip(" .") for part in name.casefold().split("/"))
-                if not {".git", "git~1"}.isdisjoint(parts):
-                    return f"{facts.path} belongs to git, which alone writes there."
+            if is_git(facts.path) or is_git(facts.target or ""):
+                return f"{facts.path} belongs to git, which alone writes there."
     return ""
 
 

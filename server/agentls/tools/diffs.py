@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
+from agentls.core.text import bare_lines, common_ends
+
 _CONTEXT = 2
 _MAX_COMPARED_LINES = 2_000
 _MAX_SHOWN_LINES = 40
@@ -22,12 +24,11 @@ class Change:
 
 def compare(old: str, new: str) -> Change:
     """Compare two texts; a very large change is counted but not shown."""
-    old_lines, new_lines = _lines(old), _lines(new)
+    old_lines, new_lines = bare_lines(old), bare_lines(new)
     if old_lines and new_lines and old.endswith("\n") != new.endswith("\n"):
         shorter = new_lines if old.endswith("\n") else old_lines
         shorter[-1] += " [no line end]"
-    head = _common(old_lines, new_lines)
-    tail = _common(old_lines[head:][::-1], new_lines[head:][::-1])
+    head, tail = common_ends(old_lines, new_lines)
     old_middle = old_lines[head : len(old_lines) - tail]
     new_middle = new_lines[head : len(new_lines) - tail]
     if max(len(old_middle), len(new_middle)) > _MAX_COMPARED_LINES:
@@ -45,20 +46,6 @@ def compare(old: str, new: str) -> Change:
     added = sum(line.startswith("+") for line in diff)
     removed = sum(line.startswith("-") for line in diff)
     return Change(added, removed, _shown(diff, start))
-
-
-def _lines(text: str) -> list[str]:
-    lines = text.split("\n")
-    return lines if lines[-1] else lines[:-1]
-
-
-def _common(left: list[str], right: list[str]) -> int:
-    number = 0
-    for one, other in zip(left, right, strict=False):
-        if one != other:
-            break
-        number += 1
-    return number
 
 
 def _shown(diff: list[str], offset: int) -> str:

@@ -26,12 +26,12 @@ from agentls.core.ports import (
     ToolOutput,
 )
 from agentls.core.requests import ToolDefinition
-from agentls.core.text import visible
+from agentls.core.text import lf, visible
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.diffs import Change, compare
 from agentls.tools.matching import Edited, Hunk, apply
 from agentls.tools.output import ToolLimits, count
-from agentls.tools.sources import Source, lf, missing, named, source
+from agentls.tools.sources import Source, missing, named, source
 from agentls.tools.write_file import create
 
 OldText = Annotated[str, Also("old_string", "old_str", "search", "old", "find")]
@@ -130,7 +130,9 @@ class EditFile:
         diff = (FileDiff(path=current.path, old_text=current.text, new_text=edited.text),)
 
         async def run() -> ToolOutput:
-            written = await self.files.write(path, edited.text, base=current.version)
+            written = await self.files.write(
+                path, edited.text, base=current.version, place=facts.place
+            )
             context.seen[written.path] = written.version
             said = f"Edited {visible(current.path)}{where}."
             shown = change.snippet if quote else ""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+from agentls.core.text import bare_lines
+
 _NUMBERED = re.compile(r"(?:[^\s:]+:)?[ ]*(\d+)(?:\t|→|: ?|- |\| ?)")
 _TAB_WIDTHS = (4, 2, 8)
 _MAX_COMPARED_LINES = 400
@@ -43,8 +45,7 @@ class Lines:
     def __init__(self, text: str) -> None:
         """A final line end does not begin another line."""
         self.ends_open = not text.endswith("\n")
-        lines = text.split("\n")
-        self.lines = lines if lines[-1] else lines[:-1]
+        self.lines = bare_lines(text)
         self.offsets: list[int] = []
         offset = 0
         for line in self.lines:
@@ -74,7 +75,7 @@ class Lines:
 
 def find(file: Lines, old: str, new: str) -> list[Span]:
     """All places that fit, at the strictest degree of looseness at which any does."""
-    for how, old_lines, new_lines in _variants(file, _split(old), _split(new)):
+    for how, old_lines, new_lines in _variants(file, bare_lines(old), bare_lines(new)):
         spans = list(_windows(file, old_lines, new_lines, how, old.endswith("\n")))
         strict = [span for span in spans if _INDENTATION not in span.how]
         if spans:
@@ -172,11 +173,6 @@ def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int
         return [("replace", 0, len(old), 0, len(new))]
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [(tag, i1, i2, j1, j2) for tag, i1, i2, j1, j2 in matcher.get_opcodes()]
-
-
-def _split(text: str) -> list[str]:
-    lines = text.split("\n")
-    return lines if lines[-1] else lines[:-1]
 
 
 def _indentation(line: str) -> str:

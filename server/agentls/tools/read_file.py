@@ -14,10 +14,10 @@ from pydantic import JsonValue
 from agentls.core.errors import InvalidArguments, ToolError
 from agentls.core.ports import Access, Files, Prepared, TextSearch, ToolContext, ToolOutput
 from agentls.core.requests import ToolDefinition
-from agentls.core.text import visible
+from agentls.core.text import bare_lines, lf, visible
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.output import ToolLimits, cap, count, cut_line
-from agentls.tools.sources import check_same, lf, missing, named
+from agentls.tools.sources import check_same, missing, named
 
 
 class ReadFileArguments(Arguments):
@@ -88,9 +88,7 @@ def excerpt(path: str, text: str, start: int, end: int | None, limits: ToolLimit
     Raises:
         ToolError: the text has no such lines.
     """
-    lines = text.split("\n")
-    if not lines[-1]:
-        lines.pop()
+    lines = bare_lines(text)
     if not lines:
         return f"[{path} is empty]"
     total = len(lines)

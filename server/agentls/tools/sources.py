@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentls.core.errors import StaleFile, ToolError
 from agentls.core.ports import Files, FileText, PathFacts, TextSearch, ToolContext
-from agentls.core.text import visible
+from agentls.core.text import lf, visible
 from agentls.tools.output import one_line
 
 _MAX_SUGGESTIONS = 3
@@ -25,11 +25,6 @@ class Source:
     path: str
     text: str
     version: str
-
-
-def lf(text: str) -> str:
-    """The text with LF line ends."""
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def named(asked: str, facts: PathFacts) -> str:

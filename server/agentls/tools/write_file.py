@@ -11,11 +11,11 @@ from pydantic import JsonValue
 from agentls.core.messages import FileDiff
 from agentls.core.ports import Access, Files, PathFacts, Prepared, ToolContext, ToolOutput
 from agentls.core.requests import ToolDefinition
-from agentls.core.text import visible
+from agentls.core.text import lf, visible
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.diffs import compare
 from agentls.tools.output import ToolLimits, count
-from agentls.tools.sources import Source, lf, named, source
+from agentls.tools.sources import Source, named, source
 
 
 class WriteFileArguments(Arguments):
@@ -70,7 +70,9 @@ class WriteFile:
         diff = (FileDiff(path=current.path, old_text=current.text, new_text=new),)
 
         async def run() -> ToolOutput:
-            written = await self.files.write(wanted.path, new, base=current.version)
+            written = await self.files.write(
+                wanted.path, new, base=current.version, place=facts.place
+            )
             context.seen[written.path] = written.version
             said = f"Wrote {path} ({counts})."
             shown = "" if facts.secret else change.snippet
@@ -89,7 +91,7 @@ def create(
     diff = (FileDiff(path=facts.path, old_text=None, new_text=content),)
 
     async def run() -> ToolOutput:
-        written = await files.write(path, content, base=None)
+        written = await files.write(path, content, base=None, place=facts.place)
         context.seen[written.path] = written.version
         said = f"Created {visible(written.path)} ({size})."
         return ToolOutput(said, summary=said, diff=diff)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from agentls.core.errors import PathRefused
+from agentls.core.errors import PathRefused, StaleFile
 from agentls.core.paths import is_git
 from agentls.core.ports import Buffers, FileText, PathFacts
 from agentls.workspace import disk
@@ -71,23 +71,29 @@ class Documents:
             return FileText(place.name, text, _buffer_version(text, number))
         return await asyncio.to_thread(disk.load, place)
 
-    async def write(self, path: str, text: str, *, base: str | None) -> FileText:
+    async def write(
+        self, path: str, text: str, *, base: str | None, place: str | None = None
+    ) -> FileText:
         r"""Replace a file's text; see `core.ports.Files`.
 
         Line ends in `text` may all be \n: those of the file are restored (`line_ends.restore`).
 
         Raises:
             PathRefused: outside the workspace, in `.git`, a dangling link, or not a regular file.
-            StaleFile: the content is not `base`; with `base` None, the file exists.
+            StaleFile: the content is not `base`; with `base` None, the file exists; the path does
+                not lead to `place`.
             EditRefused: the file's encoding has no such character.
             ToolError: not permitted, no space left, not decodable. The file is unchanged.
         """
-        place = await asyncio.to_thread(self._roots.resolve, path)
-        _require_writable_place(place, path)
-        held = self._open_text(place)
+        found = await asyncio.to_thread(self._roots.resolve, path)
+        if place is not None and found.name != place:
+            # From here on no link is followed, so what is compared is what is written.
+            raise StaleFile(f"{quoted(path)} leads elsewhere by now.", hint="Try again.")
+        _require_writable_place(found, path)
+        held = self._open_text(found)
         if held is not None and self._buffers is not None:
-            return await self._write_buffer(self._buffers, place, text, held, base)
-        return await _finished(lambda: self._write_disk(place, text, base))
+            return await self._write_buffer(self._buffers, found, text, held, base)
+        return await _finished(lambda: self._write_disk(found, text, base))
 
     def _open_text(self, place: Resolved) -> tuple[str, int] | None:
         return None if self._buffers is None else self._buffers.open_text(place.real)

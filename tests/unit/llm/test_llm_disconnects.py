@@ -122,4 +122,4 @@ def test_before_an_answer(
 )
 def test_midway(error: httpx.HTTPError, text: str) -> None:
     told = midway(FAR, error, idle_s=9.0)
-    assert (type(told), told.retryable, str(told)) == (StreamBroken, True, text)
+    assert (isinstance(told, StreamBroken), told.retryable, str(told)) == (True, True, text)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from agentls.core.errors import BadRequest, ModelError, RateLimited, StreamBroken, Unreachable
-from agentls.llm.failures import Silent
+from agentls.core.errors import BadRequest, ModelError, RateLimited, Unreachable
+from agentls.llm.failures import Silent, Stalled
 from agentls.llm.retry import RetryPolicy, retry_after_s
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -44,8 +44,8 @@ def test_retry_after(seconds: float | None, delay_s: float | None) -> None:
     "error",
     [
         BadRequest("no"),
-        StreamBroken("midway"),
         Silent("nothing came"),
+        Stalled("nothing more came"),
         ModelError("501", retryable=False),
         RateLimited("no credit", retryable=False),
     ],

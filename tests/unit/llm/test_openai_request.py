@@ -8,6 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from agentls.core.errors import BadRequest
+from agentls.core.media import check_media
 from agentls.core.messages import (
     AudioBlock,
     ContentBlock,
@@ -22,7 +23,6 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolDefinition
-from agentls.llm.media import check_media
 from agentls.llm.schemes.openai_chat import OpenAIChat
 
 CHAT = OpenAIChat("m", provider="fake")
@@ -288,7 +288,7 @@ def test_what_the_format_cannot_carry_is_refused(message: Message) -> None:
 def test_what_the_model_cannot_take_is_refused(
     block: ContentBlock, noun: str, able: Capabilities
 ) -> None:
-    request = ModelRequest(items=(user("x"), asked(TextBlock(text="?"), block)))
-    with pytest.raises(BadRequest, match=rf"^m cannot take {noun}\."):
-        check_media(ModelInfo(provider="fake", name="m"), request)
-    check_media(ModelInfo(provider="fake", name="m", capabilities=able), request)
+    content = (TextBlock(text="?"), block)
+    with pytest.raises(BadRequest, match=rf"^The model m cannot take {noun}\."):
+        check_media(ModelInfo(provider="fake", name="m"), content)
+    check_media(ModelInfo(provider="fake", name="m", capabilities=able), content)

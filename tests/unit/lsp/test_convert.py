@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pydantic import JsonValue
 
 from agentls.core.events import (
@@ -19,7 +18,7 @@ from agentls.core.events import (
 )
 from agentls.core.messages import FileDiff, Message, Reasoning, ToolCall, ToolResult
 from agentls.core.requests import ToolKind
-from agentls.lsp.convert import Updates, call_title
+from agentls.lsp.convert import Updates
 
 ROOT = Path("/w")
 
@@ -155,20 +154,3 @@ def test_arguments_that_are_no_object_are_shown_raw() -> None:
     call = ToolCall.parse("c", "read_file", '{"path": "a')
     update = Updates(ROOT, kind_of, 0).call(call)
     assert (update["rawInput"], update["title"]) == ('{"path": "a', 'read_file {"path": "a')
-
-
-@pytest.mark.parametrize(
-    ("arguments", "title"),
-    [
-        ({"path": "a.py", "start_line": 3}, "bash a.py"),
-        ({"command": "echo a\n\techo b"}, "bash echo a echo b"),
-        ({"command": "rm \u202efdp.x"}, "bash rm \\u{202e}fdp.x"),
-        ({"path": "x" * 200}, "bash " + "x" * 114 + "…"),
-        ({"n": 1}, 'bash {"n": 1}'),
-        ({}, "bash"),
-    ],
-)
-def test_titles_are_one_line_without_hidden_characters(
-    arguments: dict[str, JsonValue], title: str
-) -> None:
-    assert call_title(ToolCall(call_id="c", name="bash", arguments=arguments)) == title

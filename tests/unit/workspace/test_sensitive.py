@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from agentls.core.paths import is_git
 from agentls.workspace.globs import compile_glob
-from agentls.workspace.sensitive import is_git, is_protected, is_secret, secret_globs
+from agentls.workspace.sensitive import is_protected, is_secret, secret_globs
 
 
 def words(text: str) -> list[str]:

@@ -13,6 +13,8 @@ from typing import Literal
 from agentls.core.events import Usage
 from agentls.llm.schemes.openai_calls import Fragment
 
+_MAX_INDEX_DIGITS = 9
+
 Said = Literal["text", "thinking", "refusal"]
 Object = dict[str, object]
 
@@ -100,7 +102,7 @@ def _fragment(entry: object) -> Fragment:
     if not isinstance(entry, dict):
         raise Malformed("tool_calls")
     index = entry.get("index")
-    if isinstance(index, str) and index.isdecimal():
+    if isinstance(index, str) and index.isdecimal() and len(index) <= _MAX_INDEX_DIGITS:
         index = int(index)
     call_id = entry.get("id")
     function = _object(entry, "function") or {}
@@ -108,11 +110,23 @@ def _fragment(entry: object) -> Fragment:
     whole = arguments is not None and not isinstance(arguments, str)
     return Fragment(
         index=index if isinstance(index, int) else None,
-        call_id=call_id if isinstance(call_id, str) else "" if call_id is None else str(call_id),
-        name=_text(function, "name"),
-        arguments=json.dumps(arguments) if whole else str(arguments or ""),
+        call_id="" if call_id is None else _without_halves(str(call_id)),
+        name=_without_halves(_text(function, "name")),
+        arguments=_json(arguments) if whole else str(arguments or ""),
         whole=whole,
     )
+
+
+def _without_halves(text: str) -> str:
+    """No UTF-8 can carry a lone surrogate; names and ids are no text that could go on with it."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _json(arguments: object) -> str:
+    try:
+        return json.dumps(arguments)
+    except RecursionError:
+        raise Malformed("arguments") from None
 
 
 def _part(part: object) -> Iterator[tuple[Said, str]]:

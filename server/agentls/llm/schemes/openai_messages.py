@@ -7,6 +7,7 @@ right behind it. Knows nothing of sampling, tools or HTTP.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -28,6 +29,10 @@ from agentls.core.messages import (
 )
 
 Object = dict[str, JsonValue]
+
+_UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_-]")
+_MAX_NAME_CHARS = 64
+"""What OpenAI takes as the name of a function."""
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 
@@ -108,10 +113,12 @@ def _only_text(message: Message, provider: str) -> str:
 
 def _call(call: ToolCall) -> Object:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
+    # A name that a model made up is refused by servers, and with it the rest of the conversation.
+    name = _UNNAMEABLE.sub("_", call.name)[:_MAX_NAME_CHARS]
     return {
         "id": call.call_id,
         "type": "function",
-        "function": {"name": call.name, "arguments": arguments},
+        "function": {"name": name or "_", "arguments": arguments},
     }
 
 

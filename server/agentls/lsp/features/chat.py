@@ -92,7 +92,7 @@ class Chat:
 
     async def _new(self, params: NewSession) -> dict[str, Any]:
         app = await self._app(self._root_for(params.cwd))
-        session = app.new_session(mode=params.mode, title=params.title)
+        session = app.new_session(mode=params.mode, title=params.title or "")
         self._sessions[session.session_id] = _Open(session, app)
         modes = Modes(current_mode_id=session.mode, available_modes=list(MODES))
         return {
@@ -126,7 +126,7 @@ class Chat:
 
     async def _set_mode(self, params: SetMode) -> dict[str, Any]:
         opened = self._find(params.session_id)
-        opened.session.mode = params.mode
+        opened.session.set_mode(params.mode)
         self._server.update(params.session_id, mode_update(params.mode))
         return {}
 
@@ -144,7 +144,10 @@ class Chat:
         return opened
 
     def _root_for(self, cwd: str | None) -> Path:
-        """The workspace folder that holds a path; the first one when none is given."""
+        """The workspace folder that holds a path; the first one when none is given.
+
+        Where the client opened no folder, it may name any: that is how it opens one then.
+        """
         if cwd is None:
             return self._server.roots[0]
         path = Path(cwd)
@@ -154,6 +157,8 @@ class Chat:
             raise UsageError("cwd: there is no such folder.")
         real = path.resolve()
         holding = [root for root in self._server.roots if real.is_relative_to(root.resolve())]
+        if not holding and not self._server.has_folders:
+            return path
         if not holding:
             raise UsageError("cwd: it is outside the folders that are open in the editor.")
         return max(holding, key=lambda root: len(root.resolve().parts))

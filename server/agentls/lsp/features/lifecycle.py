@@ -66,7 +66,7 @@ def shutdown(ls: AgentServer, _: None) -> None:
 
 def leave(ls: AgentServer, _: None) -> None:
     """End the process: 0 after `shutdown`, 1 without."""
-    ls.leave(0 if ls.protocol.phase.name == "shut down" else 1)
+    ls.leave(ls.protocol.phase.exit_code)
 
 
 def set_trace(params: types.SetTraceParams) -> None:

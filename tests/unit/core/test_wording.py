@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentls.cli.titles import call_title, result_note
 from agentls.core.messages import ToolCall, ToolResult
+from agentls.core.ports import PathFacts
+from agentls.core.wording import call_title, path_note, result_note
 
 
 def call(name: str, **arguments: object) -> ToolCall:
@@ -47,3 +48,18 @@ def test_a_title_is_one_bounded_line() -> None:
 )
 def test_notes(result: ToolResult, note: str) -> None:
     assert result_note(result) == note
+
+
+@pytest.mark.parametrize(
+    ("facts", "note"),
+    [
+        (PathFacts("a", exists=True), ""),
+        (PathFacts("a", exists=True, target="b\nc"), "a: leads to b\\nc"),
+        (
+            PathFacts("a\u202e", exists=False, secret=True, protected=True),
+            "a\\u{202e}: can run code or loosen rules, may hold secrets",
+        ),
+    ],
+)
+def test_what_is_special_about_a_path(facts: PathFacts, note: str) -> None:
+    assert path_note(facts) == note
