@@ -13,7 +13,6 @@ from platformdirs import user_cache_path
 from agentls.agent.pipeline import FromPassages, Pipeline, ReAct
 from agentls.agent.session import Agent, Session
 from agentls.agent.turn import Limits
-from agentls.core.errors import UnknownSession
 from agentls.core.ports import Buffers, Memory, Mode, Model, Passage, Tools
 from agentls.core.requests import ModelInfo
 from agentls.llm.registry import PROVIDERS, ProviderConfig, create
@@ -75,7 +74,6 @@ class App:
         self.choice: Choice | None = None
         self._model: Model | None = None
         self._choosing = asyncio.Lock()
-        self._sessions: dict[str, Session] = {}
         self._roots = Roots(workspace)
         self.files = Documents(self._roots, buffers)
         # Below the tools' own time limit, so that what was found until then is not lost.
@@ -103,32 +101,13 @@ class App:
         )
 
     def new_session(self, *, mode: Mode | None = None, title: str = "") -> Session:
-        """Start a conversation."""
-        session = Session(
+        """Start a conversation; its owner keeps it."""
+        return Session(
             agent=self._agent,
             approvals=SessionApprovals(),
             mode=mode or self.settings.permissions.mode,
             title=title,
         )
-        self._sessions[session.session_id] = session
-        return session
-
-    def session(self, session_id: str) -> Session:
-        """A conversation by its id.
-
-        Raises:
-            UnknownSession: no conversation of this process has the id.
-        """
-        session = self._sessions.get(session_id)
-        if session is None:
-            raise UnknownSession(
-                f"There is no session {session_id!r}.", hint="Start one with agent/session/new."
-            )
-        return session
-
-    def sessions(self) -> list[Session]:
-        """All conversations of this process, oldest first."""
-        return list(self._sessions.values())
 
     async def model(self) -> Model:
         """The model that answers, chosen on first use and kept.

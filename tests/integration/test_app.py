@@ -8,7 +8,7 @@ import pytest
 
 from agentls.agent.pipeline import FromPassages, ReAct
 from agentls.app import App, build, models_folder
-from agentls.core.errors import NoModel, UnknownSession
+from agentls.core.errors import NoModel
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status
 from agentls.core.messages import Message, TextBlock, ToolResult
 from agentls.core.ports import Mode, ToolContext
@@ -116,21 +116,12 @@ async def test_a_rule_that_does_not_parse_is_reported(tmp_path: Path) -> None:
 async def test_a_model_is_chosen_once_and_anew_after_a_change(tmp_path: Path) -> None:
     first = script(tmp_path, {"text": "one"})
     app = await build(settings(provider="scripted", script=str(first)), workspace=tmp_path)
-    session = app.new_session(title="t")
-    assert app.session(session.session_id) is session
     assert await app.model() is await app.model()
     assert app.choice is not None
     assert app.choice.provider == "scripted"
     await app.reconfigure(settings(provider="openai", openai={"base_url": "http://127.0.0.1:1/v1"}))
     assert (await app.model()).info.provider == "openai"
-    assert app.sessions() == [session]
     await app.aclose()
-
-
-async def test_an_unknown_session_is_refused(tmp_path: Path) -> None:
-    app = await build(Settings(), workspace=tmp_path)
-    with pytest.raises(UnknownSession, match="There is no session 'x'"):
-        app.session("x")
 
 
 async def test_without_a_model_only_asking_fails(
