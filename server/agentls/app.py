@@ -10,7 +10,7 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from agentls.agent.pipeline import FromPassages, Pipeline, ReAct
+from agentls.agent.pipeline import FromPassages, Pipeline, ReAct, ShownPassages
 from agentls.agent.session import Agent, Session
 from agentls.agent.turn import Limits
 from agentls.core.ports import Buffers, Memory, Mode, Model, Passage, Tools
@@ -38,6 +38,8 @@ _PROMPT_TOKENS = 1024
 """Room kept there for the system prompt and the tools."""
 _WINDOW_SHARE = 3
 """Bytes of one tool result, as a part of the tokens of the window: about a tenth of it."""
+_PASSAGES_BYTES = 8_000
+"""Passages before a question together; at most half a byte for each token of a known window."""
 _SEARCH_TIMEOUT_S = 12.0
 
 _MODES: Mapping[Mode, str] = {
@@ -184,9 +186,14 @@ class App:
             case "native":
                 return ReAct()
             case "constrained":
-                return ReAct(self._passages)
+                return ReAct(self._shown_passages(info, limit=3))
             case "none":
-                return FromPassages(self._passages)
+                return FromPassages(self._shown_passages(info, limit=5))
+
+    def _shown_passages(self, info: ModelInfo, *, limit: int) -> ShownPassages:
+        window = info.capabilities.context_window
+        max_bytes = _PASSAGES_BYTES if window is None else min(_PASSAGES_BYTES, window // 2)
+        return ShownPassages(self._passages, limit, max_bytes)
 
     def _system(self, info: ModelInfo, mode: Mode) -> str:
         name = "passages.md" if info.capabilities.tool_calling == "none" else "react.md"

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from agentls.core.events import Event
 from agentls.lsp.convert import Updates
 from support.frames import Json, clean_environment
-from support.lsp_client import Editor, call, scripted
+from support.lsp_client import Editor, call, scripted, selected
 
 READ_AND_EDIT = (
     {"thinking": "Let me look.", **call("read_file", path="a.py")},
@@ -307,4 +307,38 @@ def test_each_folder_of_a_workspace_has_its_sessions(workspace: Path, tmp_path: 
     with Editor(workspace, env=env) as editor:
         editor.start(workspaceFolders=folders)
         session_id = editor.new_session(cwd=str(other / "deep"))
+        assert editor.prompt(session_id)["stopReason"] == "end_turn"
+
+
+def test_plan_mode_holds_back_the_turn_that_runs(workspace: Path, tmp_path: Path) -> None:
+    env = scripted(
+        tmp_path,
+        call("write_file", path="first.txt", content="x"),
+        call("write_file", path="second.txt", content="x"),
+        {"text": "ok", "expect": "plan mode"},
+    )
+    with Editor(workspace, env=env) as editor:
+        session_id = editor.start()
+
+        def switch_and_allow(_: object) -> Json:
+            editor.send_request(
+                "agent/session/setMode", {"sessionId": session_id, "modeId": "plan"}
+            )
+            return selected("allow_once")
+
+        editor.answers["agent/session/requestPermission"] = switch_and_allow
+        assert editor.prompt(session_id)["stopReason"] == "end_turn"
+        assert len(editor.asked) == 1
+    # The one the user said yes to is theirs; whatever comes after the switch is not run.
+    assert (workspace / "first.txt").exists()
+    assert not (workspace / "second.txt").exists()
+
+
+def test_a_client_that_opened_no_folder_may_name_one(workspace: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    env = scripted(tmp_path, call("read_file", path="a.py"), {"text": "ok", "expect": "x = 1"})
+    with Editor(elsewhere, env=env) as editor:
+        editor.initialize()
+        session_id = editor.new_session(cwd=str(workspace))
         assert editor.prompt(session_id)["stopReason"] == "end_turn"

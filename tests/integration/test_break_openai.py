@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from agentls.core.errors import SettingsError, StreamBroken
 from agentls.core.events import BlockStop
 from agentls.core.messages import ToolCall
+from agentls.llm.endpoint import Endpoint
 from support.openai_rig import HELLO, Rig, retrying
 from support.openai_server import CUT, RESET, STALL, OpenAIServer, Reply, said, streamed
 from support.openai_streams import call, calls, chunk, sse
@@ -41,7 +42,6 @@ async def test_a_reply_lost_before_it_said_anything_is_tried_again(
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply([], 204),
         Reply([]),
         Reply([sse(done=True)]),
         streamed({"choices": []}),
@@ -108,7 +108,7 @@ async def test_half_a_character_in_a_name_or_an_id_is_replaced() -> None:
 @pytest.mark.parametrize("port", ["99999", "65536", "0"])
 def test_a_port_that_no_address_has(port: str) -> None:
     with pytest.raises(SettingsError, match="no address of a server"):
-        Rig(f"http://127.0.0.1:{port}/v1")
+        Endpoint(f"http://127.0.0.1:{port}/v1", provider="p")
 
 
 async def test_a_proxy_with_a_port_that_no_address_has(monkeypatch: pytest.MonkeyPatch) -> None:

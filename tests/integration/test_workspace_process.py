@@ -249,6 +249,29 @@ async def test_where_orphans_cannot_be_adopted_the_process_group_ends(
     assert sleepers(mark) == []
 
 
+@pytest.mark.skipif(not LINUX, reason="elsewhere nobody can see what a supervisor left behind")
+@pytest.mark.parametrize("family", ["background", "deaf", "deaf daemon", "own group"])
+async def test_a_supervisor_that_does_not_get_to_run_leaves_nothing_behind(
+    shell: Subprocesses, mark: str, family: str
+) -> None:
+    """As on a machine with far too much to do."""
+    running = asyncio.create_task(run(shell, ALL[family].format(mark=mark)))
+    await asyncio.to_thread(wait_for, mark, 1)
+    (supervising,) = [
+        process
+        for process in psutil.Process().children()
+        if supervisor.__file__ in process.cmdline() and mark in process.cmdline()[-1]
+    ]
+    supervising.suspend()
+    start = time.perf_counter()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert sleepers(mark) == []
+    assert not supervising.is_running()
+    assert time.perf_counter() - start < 5.0
+
+
 async def test_cancelling_a_plain_command_is_quick(shell: Subprocesses, mark: str) -> None:
     running = asyncio.create_task(run(shell, f"sleep {mark}"))
     await asyncio.to_thread(wait_for, mark, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from agentls.agent.graph import GraphRunner, Node
@@ -33,15 +34,14 @@ class ReAct:
     they then read the right file far more often.
     """
 
-    def __init__(self, passages: Passages | None = None, *, limit: int = 3) -> None:
-        """`limit` is how many passages are shown."""
-        self._passages = passages
-        self._limit = limit
+    def __init__(self, shown: ShownPassages | None = None) -> None:
+        """`shown` finds the passages."""
+        self._shown = shown
 
     async def run(self, turn: Turn, state: State) -> State:
         """Run the graph `llm` ⇄ `tools`."""
-        if self._passages is not None:
-            await show_passages(turn, state, self._passages, self._limit)
+        if self._shown is not None:
+            await self._shown.put(turn, state)
         nodes: dict[str, Node] = {"llm": LLMNode(turn), "tools": ToolNode(turn)}
         return await GraphRunner(nodes).run(state)
 
@@ -49,27 +49,53 @@ class ReAct:
 class FromPassages:
     """For models that cannot call tools: find passages, then ask once."""
 
-    def __init__(self, passages: Passages, *, limit: int = 5) -> None:
-        """`limit` is how many passages are shown."""
-        self._passages = passages
-        self._limit = limit
+    def __init__(self, shown: ShownPassages) -> None:
+        """`shown` finds the passages."""
+        self._shown = shown
 
     async def run(self, turn: Turn, state: State) -> State:
         """Run the graph `llm` alone, over the passages."""
-        await show_passages(turn, state, self._passages, self._limit)
+        await self._shown.put(turn, state)
         return await GraphRunner({"llm": LLMNode(turn, offer_tools=False)}).run(state)
 
 
-async def show_passages(turn: Turn, state: State, passages: Passages, limit: int) -> None:
-    """Put what fits the last question into the state, before the question, for this turn only."""
-    question = _last_question(state.messages)
-    found = await passages.find(question, limit=limit) if question.strip() else ()
-    if not found:
-        return
-    places = ", ".join(f"{p.path}:{p.start_line_no}-{p.end_line_no}" for p in found)
-    await turn.emit(Status(state="requesting", message=f"Reading {places}"))
-    message = Message.of("user", _as_data(found)).model_copy(update={"ephemeral": True})
-    state.messages.insert(len(state.messages) - 1, message)
+@dataclass(frozen=True, slots=True)
+class ShownPassages:
+    """Passages that are put before a question, at most `limit`, together about `max_bytes` long."""
+
+    passages: Passages
+    limit: int
+    max_bytes: int
+
+    async def put(self, turn: Turn, state: State) -> None:
+        """Put what fits the last question before it, for this turn only."""
+        question = _last_question(state.messages)
+        found = await self.passages.find(question, limit=self.limit) if question.strip() else ()
+        if not found:
+            return
+        shown = [_cut(passage, self.max_bytes // len(found)) for passage in found]
+        places = ", ".join(f"{p.path}:{p.start_line_no}-{p.end_line_no}" for p in shown)
+        await turn.emit(Status(state="requesting", message=f"Reading {places}"))
+        message = Message.of("user", _as_data(shown)).model_copy(update={"ephemeral": True})
+        state.messages.insert(len(state.messages) - 1, message)
+
+
+def _cut(passage: Passage, max_bytes: int) -> Passage:
+    """The first lines of a passage, at least one."""
+    lines = passage.text.split("\n")
+    kept, size = 0, 0
+    for line in lines:
+        size += len(line.encode("utf-8", "replace")) + 1
+        if kept and size > max_bytes:
+            break
+        kept += 1
+    if kept == len(lines):
+        return passage
+    return replace(
+        passage,
+        text="\n".join(lines[:kept]),
+        end_line_no=passage.start_line_no + kept - 1,
+    )
 
 
 def _last_question(items: Sequence[Item]) -> str:

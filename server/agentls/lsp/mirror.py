@@ -61,8 +61,9 @@ class Document:
 
     def _apply(self, changes: Sequence[Change], encoding: Encoding) -> None:
         self._text = None
-        self.has_lone_cr |= any(_LONE_CR.search(text) for _, text in changes)
         for where, text in changes:
+            came_in = _LONE_CR.search(text) is not None
+            self.has_lone_cr = came_in or (self.has_lone_cr and where is not None)
             if where is None:
                 self.lines = document_lines(text)
             else:
@@ -139,7 +140,7 @@ class Mirror:
         if document.broken:
             if all(where is not None for where, _ in changes):
                 return
-            document.broken, document.has_lone_cr = "", False
+            document.broken = ""
         document._apply(changes, self.encoding)
         if self.counts_otherwise(document) and any(where is not None for where, _ in changes):
             self.distrust(uri, LONE_CR)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -24,7 +25,7 @@ _MAX_COMMAND_BYTES = 128 * 1024 - 1
 
 _CHUNK = 1 << 16
 _EXIT_S = 2.0
-"""How long the supervisor may take to end everything; it takes 1.5 s at most."""
+"""How long the supervisor may take to end everything; it takes 1.5 s at most, if it gets to run."""
 
 _DRAIN_S = 0.5
 _PACED_AFTER_BYTES = 16 << 20
@@ -124,6 +125,10 @@ async def _let_end(process: asyncio.subprocess.Process) -> int:
         async with asyncio.timeout(_EXIT_S):
             return await process.wait()
     except TimeoutError:
+        # The machine is overloaded, or somebody stopped it. Stopped, it starts nothing more, and
+        # what its children leave behind stays below it, where it can be found.
+        process.send_signal(signal.SIGSTOP)
+        await asyncio.to_thread(supervisor.end_descendants, process.pid)
         process.kill()
         return await process.wait()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,9 @@ from agentls.core.events import (
     Usage,
 )
 from agentls.core.messages import ImageBlock, Message, TextBlock, ToolCall, ToolResult
-from support.agent_fakes import FakeTool, SteppedModel, rig, scripted_rig
+from agentls.core.ports import Access, Decision, Mode
+from agentls.core.requests import ToolDefinition
+from support.agent_fakes import FakeTool, FixedPolicy, SteppedModel, rig, scripted_rig
 from support.history import problems
 
 ECHO_CALL: dict[str, JsonValue] = {"name": "echo", "arguments": {"say": "hi"}}
@@ -417,3 +420,23 @@ async def test_an_image_for_a_model_without_eyes_is_refused_and_leaves_no_trace(
         await one.session.prompt([image], sink=one.sink, approver=one.approver)
     assert one.history() == []
     assert await one.ask("hi") == "hello"
+
+
+async def test_a_mode_set_during_a_turn_judges_its_next_call(tmp_path: Path) -> None:
+    judged: list[str] = []
+
+    class Judge(FixedPolicy):
+        def decide(self, tool: ToolDefinition, access: Access, mode: Mode) -> Decision:
+            judged.append(mode)
+            return super().decide(tool, access, mode)
+
+    async def act(_: dict[str, JsonValue]) -> str:
+        one.session.set_mode("plan")
+        return ""
+
+    step: dict[str, JsonValue] = {"tool_calls": [{"name": "act"}]}
+    one = rig(scripted_rig(tmp_path, step, step, {"text": "ok"}), FakeTool("act", act))
+    one.session.agent = replace(one.session.agent, policy=Judge())
+    await one.ask("go")
+    assert judged == ["ask", "plan"]
+    assert one.session.mode == "plan"

@@ -315,6 +315,17 @@ async def test_each_round_only_adds_to_what_was_sent() -> None:
     assert third.items[:3] == second.items
 
 
+async def test_a_result_that_was_seen_is_not_read_again() -> None:
+    call = ToolCall(call_id="1", name="grep", arguments={"pattern": "x"})
+    long = ToolResult(call_id="1", name="grep", content="a.py:1: x" * 20)
+    short = ToolResult(call_id="1", name="grep", content="No matches.")
+    sent_items = (await sent(asking(call, long, call, long, call, short, call, short))).items
+    results = [item.text for item in sent_items if isinstance(item, Message) if item.role == "user"]
+    assert [long.content in text for text in results] == [True, False, False, False]
+    assert "The same as above: nothing has changed." in results[1]
+    assert [short.content in text for text in results] == [False, False, True, True]
+
+
 async def test_without_tools_nothing_is_constrained() -> None:
     items = (
         Message.of("user", "Show a.py"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
 from pydantic import JsonValue
@@ -292,3 +293,25 @@ def test_what_the_model_cannot_take_is_refused(
     with pytest.raises(BadRequest, match=rf"^The model m cannot take {noun}\."):
         check_media(ModelInfo(provider="fake", name="m"), content)
     check_media(ModelInfo(provider="fake", name="m", capabilities=able), content)
+
+
+@pytest.mark.parametrize(
+    ("made_up", "sent"),
+    [
+        ("functions.read_file", "functions_read_file"),
+        ("read file\n", "read_file_"),
+        ("é\u200b", "__"),
+        ("x" * 200, "x" * 64),
+        ("", "_"),
+    ],
+)
+def test_a_name_that_servers_would_refuse_is_sent_as_one_they_take(made_up: str, sent: str) -> None:
+    _, said, _ = cast(
+        "list[Any]",
+        messages(
+            user("go"),
+            ToolCall(call_id="x", name=made_up),
+            ToolResult(call_id="x", name=made_up, content="Error: no such tool", is_error=True),
+        ),
+    )
+    assert [each["function"]["name"] for each in said["tool_calls"]] == [sent]

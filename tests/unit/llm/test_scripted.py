@@ -100,3 +100,27 @@ def test_a_line_that_is_no_reply_is_named(tmp_path: Path, line: str) -> None:
 def test_a_missing_script_is_an_error_for_people(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):
         ScriptedModel(tmp_path / "none.jsonl")
+
+
+HARMFUL = {
+    "an expression that does not compile": '{"text": "x", "expect": "("}',
+    "nested without end": "[" * 100_000,
+    "nested deeply": '{"text": ' + "[" * 200 + "]" * 200 + "}",
+    "half a character": r'{"text": "\ud800"}',
+    "half a character in a name": r'{"tool_calls": [{"name": "f\udc00"}]}',
+    "a wait without end": '{"text": "x", "delay_s": 1e999}',
+}
+
+
+@pytest.mark.parametrize("line", HARMFUL.values(), ids=list(HARMFUL))
+def test_a_line_that_could_not_be_played_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_text('{"text": "x"}\n' + line + "\n", "utf-8")
+    with pytest.raises(SettingsError, match="line 2: not a scripted reply"):
+        ScriptedModel(path)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_script(tmp_path: Path) -> None:
+    path = tmp_path / "script.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"text": "x"}\r\n')
+    ScriptedModel(path)

@@ -110,3 +110,24 @@ async def test_the_given_folder_counts_when_the_client_opens_none(
     other = Wire(tmp_path)
     other.request(1, "initialize", {**INITIALIZE, "rootPath": "/w"})
     assert other.server.roots == (Path("/w"),)
+    for odd in ("", "relative/w", "/w\0"):
+        third = Wire(tmp_path)
+        third.request(1, "initialize", {**INITIALIZE, "rootPath": odd})
+        assert third.server.roots == (tmp_path,)
+
+
+@pytest.mark.parametrize("number", [0, -1, 2**31, 2**40])
+async def test_a_number_that_no_process_has_is_not_watched(wire: Wire, number: int) -> None:
+    wire.request(1, "initialize", {**INITIALIZE, "processId": number})
+    assert wire.server.client.process_id is None
+
+
+@pytest.mark.parametrize(
+    ("name", "splits"),
+    [("Visual Studio Code", True), ("Zed", True), ("Neovim", False), ("Eglot", False)],
+)
+async def test_editors_that_keep_carriage_returns_in_lines_are_known(
+    wire: Wire, name: str, splits: bool
+) -> None:
+    wire.request(1, "initialize", {**INITIALIZE, "clientInfo": {"name": name}})
+    assert wire.server.mirror.splits_at_cr is splits

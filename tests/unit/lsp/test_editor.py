@@ -249,3 +249,34 @@ async def test_an_editor_that_takes_no_edits_is_never_written_past(path: Path) -
     with pytest.raises(StaleFile, match="takes no edits"):
         await editor.buffers.replace(path, "y", base=3)
     assert editor.asked == []
+
+
+async def test_edits_of_one_document_are_made_one_at_a_time(path: Path) -> None:
+    class Slow(FakeEditor):
+        """Knows no versions and takes its time, like some editors."""
+
+        async def ask(self, method: str, params: object, *, timeout_s: float) -> object:
+            await asyncio.sleep(0)
+            return await super().ask(method, params, timeout_s=timeout_s)
+
+    editor = Slow(path, "one\ntwo\nthree\n", Client(applies_edits=True))
+    results = await asyncio.gather(
+        editor.buffers.replace(path, "two\nthree\n", base=3),
+        editor.buffers.replace(path, "one\nTWO\nthree\n", base=3),
+        return_exceptions=True,
+    )
+    assert results[0] == 4
+    assert isinstance(results[1], StaleFile)
+    assert editor.text() == "two\nthree\n"
+    assert len(editor.asked) == 1
+
+
+async def test_a_document_whose_lines_the_editor_counts_otherwise_is_not_edited(
+    path: Path,
+) -> None:
+    editor = FakeEditor(path, "x\ra\nb\n")
+    editor.mirror.splits_at_cr = False
+    assert editor.buffers.open_text(path) == ("x\ra\nb\n", 3)
+    with pytest.raises(StaleFile, match="carriage return"):
+        await editor.buffers.replace(path, "x\ra\nB\n", base=3)
+    assert editor.asked == []

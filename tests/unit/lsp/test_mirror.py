@@ -183,6 +183,9 @@ def test_listeners_hear_changes_and_the_end_while_they_listen() -> None:
     [
         ("file:///w/a%20b.txt", "/w/a b.txt"),
         ("FILE:///w/%C3%A9", "/w/é"),
+        ("file://localhost/w/a", "/w/a"),
+        ("file:////w/a", "/w/a"),
+        ("file://elsewhere/w/a", None),
         ("untitled:x", None),
         ("https://example.org/a", None),
         ("file:relative", None),
@@ -192,3 +195,50 @@ def test_listeners_hear_changes_and_the_end_while_they_listen() -> None:
 )
 def test_paths_of_uris(uri: str, path: str | None) -> None:
     assert path_of(uri) == (None if path is None else Path(path))
+
+
+def test_a_document_is_the_same_however_its_uri_is_spelled() -> None:
+    mirror = Mirror(path_of)
+    mirror.open("file:///w/a b(1).txt", 1, "x")
+    mirror.change("file:///w/a%20b%281%29.txt", 2, [(None, "y")])
+    (found,) = mirror.at(Path("/w/a b(1).txt"))
+    assert (found.uri, found.text) == ("file:///w/a b(1).txt", "y")
+    mirror.close("file:///w/%61%20b(1).txt")
+    assert mirror.at(Path("/w/a b(1).txt")) == ()
+
+
+def test_names_that_are_no_unicode_stay_apart() -> None:
+    mirror = Mirror(path_of)
+    for uri in ("file:///w/%FE", "file:///w/%FF", "file:///w/%2541"):
+        mirror.open(uri, 1, uri)
+    assert [mirror.text_of(f"file:///w/{name}") for name in ("%fe", "%ff", "A")] == [
+        "file:///w/%FE",
+        "file:///w/%FF",
+        None,
+    ]
+
+
+INSERT_X: Change = (Range(Position(0, 0), Position(0, 0)), "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "changes", "trusted"),
+    [
+        ("a\r\nb\n", [INSERT_X], True),
+        ("a\rb\n", [], True),
+        ("a\rb\n", [INSERT_X], False),
+        ("ab\n", [(Range(Position(0, 1), Position(0, 1)), "\r")], False),
+        ("a\rb\n", [(None, "c\rd")], True),
+    ],
+)
+def test_changes_beside_a_lone_carriage_return_are_not_trusted_where_it_is_counted_otherwise(
+    text: str, changes: list[Change], trusted: bool
+) -> None:
+    mirror = mirror_of(text)
+    mirror.splits_at_cr = False
+    if changes:
+        mirror.change(URI, 2, changes)
+    assert (document(mirror).broken == "") is trusted
+    mirror.change(URI, 3, [(None, "whole")])
+    mirror.change(URI, 4, [INSERT_X])
+    assert (document(mirror).text, document(mirror).broken) == ("xwhole", "")

@@ -19,6 +19,7 @@ from agentls.lsp.protocol import (
     Modes,
     NewSession,
     Prompt,
+    PromptContext,
     SetMode,
     UsageReport,
     parse,
@@ -37,7 +38,14 @@ class Workspace:
         self.folder = folder
         self.mirror = Mirror(path_of)
         buffers = EditorBuffers(NoClient(), self.mirror, Client())
-        self._reader = PromptReader(Documents(Roots(folder), buffers), folder, "utf-16")
+        self.unreadable: set[str] = set()
+        self._reader = PromptReader(
+            Documents(Roots(folder), buffers),
+            folder,
+            "utf-16",
+            readable=lambda path: path not in self.unreadable,
+            held=self.mirror.text_of,
+        )
 
     def write(self, name: str, text: str) -> str:
         path = self.folder / name
@@ -113,7 +121,32 @@ async def test_what_may_be_secret_is_named_and_not_quoted(workspace: Workspace, 
     uri = workspace.write(name, "TOKEN=1")
     assert await workspace.read(link(uri)) == [f"\n[n]({uri})\n"]
     selected = await workspace.read(text("q"), textDocument={"uri": uri}, range=span(0, 0, 0, 5))
-    assert selected == ["q", ""]
+    assert selected == ["q", f"\n(The user is looking at {name}, line 1.)\n"]
+
+
+async def test_what_rules_keep_from_being_read_unasked_is_named_and_not_quoted(
+    workspace: Workspace,
+) -> None:
+    uri = workspace.write("private/a.py", "x = 1\n")
+    (workspace.folder / "link.py").symlink_to("private/a.py")
+    workspace.unreadable.add("private/a.py")
+    for named in (uri, (workspace.folder / "link.py").as_uri()):
+        assert await workspace.read(link(named)) == [f"\n[n]({named})\n"]
+
+
+async def test_a_document_that_is_no_file_yet_is_quoted_as_the_editor_holds_it(
+    workspace: Workspace,
+) -> None:
+    uri = "untitled:Untitled-1"
+    workspace.mirror.open(uri, 1, "abc\ndef\n")
+    assert await workspace.read(link(uri)) == [f"\n[n]({uri})\n``` {uri}\nabc\ndef\n```\n"]
+    place = {"uri": uri}
+    assert await workspace.read(text("q"), textDocument=place, range=span(1, 0, 1, 3)) == [
+        "q",
+        f"\n(Selected in {uri}:)\n``` {uri}:2-2\ndef\n```\n",
+    ]
+    workspace.mirror.distrust(uri, "lost")
+    assert await workspace.read(link(uri)) == [f"\n[n]({uri})\n"]
 
 
 async def test_what_is_outside_or_no_file_is_only_named(
@@ -154,12 +187,15 @@ async def test_the_selection_is_quoted_with_its_lines(workspace: Workspace) -> N
     ) == ["explain", "\n(Selected in a.py:)\n``` a.py:1-2\n = 1\nb = 2\n```\n"]
 
 
-async def test_an_empty_selection_says_nothing_and_a_document_alone_is_named(
+async def test_a_document_without_a_selection_is_named_and_a_cursor_has_its_line(
     workspace: Workspace,
 ) -> None:
     uri = workspace.write("a.py", "abc\n")
     place = {"uri": uri}
-    assert await workspace.read(text("q"), textDocument=place, range=span(0, 1, 0, 1)) == ["q", ""]
+    assert await workspace.read(text("q"), textDocument=place, range=span(0, 1, 0, 1)) == [
+        "q",
+        "\n(The user is looking at a.py, line 1.)\n",
+    ]
     assert await workspace.read(text("q"), textDocument=place) == [
         "q",
         "\n(The user is looking at a.py.)\n",
@@ -209,6 +245,16 @@ def test_a_refusal_quotes_no_value() -> None:
         parse(NewSession, {"mode": "sk-secret", "cwd": 5}, "m")
     assert "sk-secret" not in str(raised.value)
     assert raised.value.__cause__ is None
+    with pytest.raises(UsageError) as raised:
+        parse(Prompt, prompt({"type": "sk-secret"}), "m")
+    assert str(raised.value) == "m: prompt.0: this type is not known."
+
+
+def test_null_is_as_good_as_absent_where_a_member_may_be_absent() -> None:
+    nulls = {"cwd": None, "mode": None, "title": None}
+    assert parse(NewSession, nulls, "m") == NewSession()
+    blank = prompt(text("x"), textDocument=None, range=None)
+    assert parse(Prompt, blank, "m").context == PromptContext()
 
 
 def test_unknown_keys_are_ignored_and_defaults_stand() -> None:

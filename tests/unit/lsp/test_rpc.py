@@ -36,11 +36,11 @@ async def wire(tmp_path: Path) -> Wire:
         (b"[]", error(None, -32600, "A message has to be a JSON object.")),
         (b"null", error(None, -32600, "A message has to be a JSON object.")),
         (b"{}", error(None, -32600, "A message needs a method or a result.")),
+        (b'{"id": [1]}', error(None, -32600, "A message needs a method or a result.")),
+        (b'{"id": 7}', error(7, -32600, "A message needs a method or a result.")),
     ],
 )
-async def test_what_is_no_message_is_answered_without_an_id(
-    wire: Wire, body: bytes, expected: Json
-) -> None:
+async def test_what_is_no_message_is_answered(wire: Wire, body: bytes, expected: Json) -> None:
     wire.server.protocol.receive(body)
     assert await wire.settle() == [expected]
 
