@@ -36,10 +36,10 @@ _REPLY_TOKENS = 1024
 """Room kept in a known context window for the reply."""
 _PROMPT_TOKENS = 1024
 """Room kept there for the system prompt and the tools."""
-_WINDOW_SHARE = 3
-"""Bytes of one tool result, as a part of the tokens of the window: about a tenth of it."""
+_WINDOW_SHARE = 4
+"""Bytes of one tool result, as a part of the tokens of the window: about a fifteenth of it."""
 _PASSAGES_BYTES = 8_000
-"""Passages before a question together; at most half a byte for each token of a known window."""
+"""Passages before a question together; at most a third of a byte a token of a known window."""
 _SEARCH_TIMEOUT_S = 12.0
 
 _MODES: Mapping[Mode, str] = {
@@ -192,7 +192,7 @@ class App:
 
     def _shown_passages(self, info: ModelInfo, *, limit: int) -> ShownPassages:
         window = info.capabilities.context_window
-        max_bytes = _PASSAGES_BYTES if window is None else min(_PASSAGES_BYTES, window // 2)
+        max_bytes = _PASSAGES_BYTES if window is None else min(_PASSAGES_BYTES, window // 3)
         return ShownPassages(self._passages, limit, max_bytes)
 
     def _system(self, info: ModelInfo, mode: Mode) -> str:

@@ -75,6 +75,22 @@ def test_in_the_middle_of_a_command(tmp_path: Path, way: str) -> None:
         assert editor.prompt(session_id, "and now?")["stopReason"] == "end_turn"
 
 
+def test_an_impatient_user_gets_the_answer_when_the_command_is_gone(tmp_path: Path) -> None:
+    command = "trap '' TERM; echo $$ > p; mv p pid; while :; do sleep 300; done"
+    with Editor(tmp_path, env=scripted(tmp_path, call("bash", command=command))) as editor:
+        session_id = editor.start()
+        prompt = editor.send_prompt(session_id)
+        editor.wait_for(lambda m: is_update(m, status="in_progress"))
+        wait_until((tmp_path / "pid").exists)
+        pid = int((tmp_path / "pid").read_text())
+        for way in WAYS * 3:
+            cancel(editor, way, session_id, prompt)
+            # Answered in between, so that each cancellation takes effect by itself.
+            editor.request("agent/models")
+        assert editor.response(prompt, 2)["result"]["stopReason"] == "cancelled"
+        assert not Path(f"/proc/{pid}").exists()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_while_a_question_is_open(tmp_path: Path, way: str) -> None:
     env = scripted(tmp_path, call("bash", command="touch made"), {"text": "and on"})

@@ -7,12 +7,21 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import psutil
 import pytest
 
-from support.frames import SERVE, Json, RawServer, clean_environment, encode, wait_until
+from support.frames import (
+    SERVE,
+    Json,
+    RawServer,
+    clean_environment,
+    encode,
+    read_frame,
+    wait_until,
+)
 from support.lsp_client import Editor, call, scripted
 
 WAITS = "echo $$ > pid.new; sleep 300 & echo $! >> pid.new; mv pid.new pids; wait"
@@ -58,25 +67,44 @@ def test_exit_without_shutdown_and_before_initialize(workspace: Path, tmp_path: 
         assert editor.wait_for_exit(10)[0] == 1
 
 
-def test_all_replies_arrive_when_the_input_ends_behind_the_requests(workspace: Path) -> None:
+def piped(workspace: Path, *messages: Json) -> tuple[int, dict[int, Json]]:
+    """Exit status and responses by id, when all messages are there before the server reads."""
     initialize: Json = {"processId": None, "rootUri": None, "capabilities": {}}
-    messages = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialize},
-        {"jsonrpc": "2.0", "id": 2, "method": "shutdown"},
-        {"jsonrpc": "2.0", "method": "exit"},
-    ]
+    first = {"id": 1, "method": "initialize", "params": initialize}
     ran = subprocess.run(
         SERVE,
-        input=b"".join(map(encode, messages)),
+        input=b"".join(encode({"jsonrpc": "2.0", **message}) for message in (first, *messages)),
         env=clean_environment(workspace),
         cwd=workspace,
         capture_output=True,
         timeout=20,
         check=False,
     )
-    assert ran.returncode == 0
-    assert ran.stdout.count(b"Content-Length: ") == 2
-    assert ran.stdout.endswith(b'{"jsonrpc":"2.0","id":2,"result":null}')
+    stream, responses = BytesIO(ran.stdout), []
+    while (message := read_frame(stream)) is not None:
+        responses.append(message)
+    assert len({response["id"] for response in responses}) == len(responses)
+    return ran.returncode, {response["id"]: response for response in responses}
+
+
+END_POLITELY = ({"id": 9, "method": "shutdown"}, {"method": "exit"})
+
+
+def test_all_replies_arrive_when_the_input_ends_behind_the_requests(workspace: Path) -> None:
+    code, responses = piped(workspace, *END_POLITELY)
+    assert code == 0
+    assert "result" in responses[1]
+    assert responses[9]["result"] is None
+
+
+@pytest.mark.parametrize(("end", "code"), [((), 1), (({"method": "exit"},), 1), (END_POLITELY, 0)])
+def test_what_is_still_being_served_at_the_end_is_answered(
+    workspace: Path, end: tuple[Json, ...], code: int
+) -> None:
+    ended, responses = piped(workspace, {"id": 2, "method": "agent/session/new"}, *end)
+    assert ended == code
+    assert set(responses) >= {1, 2}
+    assert responses[2]["error"]["code"] == -32800
 
 
 END: dict[str, tuple[Callable[[Editor], None], int]] = {

@@ -82,7 +82,7 @@ def test_one_prompt_at_a_time(workspace: Path, tmp_path: Path) -> None:
         ("agent/session/new", {"cwd": "relative"}, -32602),
         ("agent/session/new", {"cwd": "/no/such/folder"}, -32602),
         ("agent/session/new", {"cwd": "/\0"}, -32602),
-        ("agent/session/new", {"title": None}, -32602),
+        ("agent/session/new", {"title": 5}, -32602),
         ("agent/search", {"query": "x"}, -32601),
     ],
 )

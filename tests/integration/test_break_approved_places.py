@@ -1,4 +1,4 @@
-"""What was approved is one place: a link that leads elsewhere by the time of the write is refused."""
+"""What was approved is one place: a path that leads elsewhere by then is refused."""
 
 from __future__ import annotations
 

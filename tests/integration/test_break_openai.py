@@ -72,7 +72,8 @@ def call_of(events: list[object]) -> ToolCall:
 
 @pytest.mark.parametrize("index", ["9" * 5000, -1, True, 1.5, "x", "٣", [], {"a": 1}, 10**30])
 async def test_an_index_that_is_none(index: JsonValue) -> None:
-    fragment = {"index": index, "id": "c", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    function: JsonValue = {"name": "f", "arguments": '{"a": 1}'}
+    fragment: JsonValue = {"index": index, "id": "c", "function": function}
     async with OpenAIServer(streamed(calls(fragment), chunk({}, "tool_calls"))) as server:
         events, error = await Rig(server.url).ask()
     assert error is None

@@ -53,9 +53,9 @@ class LLMNode:
 
     async def _ask(self, state: State) -> Reply:
         turn = self._turn
-        shown = ""
+        shown, stopped = "", 0
         for attempt in range(turn.limits.max_recoveries + 1):
-            reply = Reply(turn.next_index, _call_ids(state.messages), shown)
+            reply = Reply(turn.next_index, _call_ids(state.messages), shown, stopped)
             items = await turn.memory.window(state.messages)
             if shown:
                 items += [Message.of("assistant", shown), Message.of("user", _CONTINUE)]
@@ -63,7 +63,7 @@ class LLMNode:
                 await self._stream(items, reply)
                 return reply
             except StreamBroken as error:
-                shown = reply.text
+                shown, stopped = reply.text, reply.stopped
                 # Before anything was shown, the model has tried again by itself already.
                 if attempt == turn.limits.max_recoveries or not reply.begun:
                     _keep_text(state, shown)

@@ -59,9 +59,16 @@ class Reply:
     """
 
     def __init__(
-        self, next_index: Callable[[], int], used_call_ids: Container[str], shown: str = ""
+        self,
+        next_index: Callable[[], int],
+        used_call_ids: Container[str],
+        shown: str = "",
+        stopped: int = 0,
     ) -> None:
-        """`shown` is text of an earlier, broken attempt at the same reply."""
+        """`shown` is text of earlier, broken attempts at the same reply.
+
+        Its first `stopped` characters were in blocks that were complete.
+        """
         self._next_index = next_index
         self._used = used_call_ids
         self._overlap = Overlap(shown)
@@ -69,6 +76,7 @@ class Reply:
         self._indices: dict[int, int] = {}
         self._call_ids: dict[int, str] = {}
         self._text = shown
+        self.stopped = stopped
         self._items: list[Item] = []
         self.aborted_calls = 0
         self.stop_reason: StopReason | str | None = None
@@ -138,7 +146,9 @@ class Reply:
                 self._text += rest
                 if rest:
                     events.append(BlockDelta(index=self._indices[index], text=rest))
-                item = Message.of("assistant", self._text)
+                # What belongs to no block that was told as complete before.
+                item = Message.of("assistant", self._text[self.stopped :])
+                self.stopped = len(self._text)
             case _:
                 pass
         self._items.append(item)

@@ -44,8 +44,16 @@ def find_workspace(given: Path | None) -> Path:
             return folder
         here = Path.cwd()
     except (OSError, RuntimeError, ValueError) as error:
-        raise UsageError(f"The workspace cannot be used: {error}.") from error
-    return next((f for f in (here, *here.parents) if (f / ".git").exists()), here)
+        reason = str(error).rstrip(".")
+        raise UsageError(f"The workspace cannot be used: {reason}.") from error
+    return next((f for f in (here, *here.parents) if _holds_repository(f)), here)
+
+
+def _holds_repository(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except OSError:  # a folder above that is not this user's to look into
+        return False
 
 
 class _WithoutTraceback(logging.Formatter):

@@ -1,4 +1,4 @@
-"""How deeply data from outside is nested: parsers take more than those who handle it later. Pure."""
+"""How deeply data from outside is nested: parsers take more than those who use it. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def deeper_than(value: object, levels: int) -> bool:
-    """Whether lists and mappings, as JSON and TOML have them, are nested more than `levels` deep."""
+    """Whether lists and mappings are nested more than `levels` deep."""
     if isinstance(value, Mapping):
         inner = list(value.values())
     elif isinstance(value, list | tuple):

@@ -7,8 +7,6 @@ replaced when it has died. The wire is `http_model`'s, the process `llama_proces
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from agentls.llm.constrained import ConstrainedModel
 from agentls.llm.gguf import read_facts
 from agentls.llm.http_model import HttpModel
 from agentls.llm.llama_process import LlamaProcess
+from agentls.llm.processors import physical_cores
 from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.openai_chat import OpenAIChat
 from agentls.llm.transport import Transport
@@ -131,35 +130,6 @@ def _likely_calling(path: Path) -> ToolCalling:
     """Held to a schema any model can call tools; the smallest do so without sense."""
     size = path.stat().st_size if path.is_file() else 0
     return "constrained" if size >= _SMALLEST_CALLER_BYTES else "none"
-
-
-def physical_cores() -> int:
-    """Cores to compute on; -1 where llama.cpp knows better.
-
-    Two threads on one core are slower than one, and so are more threads than this process may use.
-    """
-    if sys.platform != "linux":
-        return -1
-    allowed = os.sched_getaffinity(0)
-    cores = {_siblings(cpu) for cpu in allowed}
-    return max(1, min(len(cores), _quota() or len(cores)))
-
-
-def _siblings(cpu: int) -> str:
-    path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-    try:
-        return path.read_text("ascii").strip()
-    except (OSError, ValueError):
-        return str(cpu)
-
-
-def _quota() -> int | None:
-    """Processors that a container's limit allows, rounded up; None without a limit."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text("ascii").split()
-        return -(-int(quota) // int(period))
-    except (OSError, ValueError, ZeroDivisionError):
-        return None
 
 
 @dataclass(slots=True)

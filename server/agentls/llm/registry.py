@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, SecretStr
 
@@ -118,15 +119,29 @@ def _ollama(provider: Provider, config: ProviderConfig) -> Model:
 
 
 def ollama_url(host: str) -> str:
-    """A URL from what OLLAMA_HOST may hold: `host`, `host:port`, or a URL; no final slash."""
-    url = host.strip().rstrip("/")
+    """A URL from what OLLAMA_HOST may hold: `host`, `host:port`, `:port` or a URL.
+
+    Without a final slash, and without the /v1 of its OpenAI-compatible half. What is no address at
+    all stays as it is, for whoever connects to say so.
+    """
+    url = host.strip()
     if "://" not in url:
         url = f"http://{url}"
-    scheme, rest = url.split("://", 1)
-    if scheme == "http" and ":" not in rest.rsplit("]", 1)[-1] and "/" not in rest:
-        rest = f"{rest}:11434"
+    try:
+        parts = urlsplit(url)
+        name, port = parts.hostname or "", parts.port
+    except ValueError:
+        return url
+    user, at, _ = parts.netloc.rpartition("@")
+    path = parts.path.rstrip("/").removesuffix("/v1")
+    if port is None and parts.scheme == "http" and not path:
+        port = 11434
     # A server told to listen everywhere is reached on this machine.
-    return f"{scheme}://{rest}".replace("://0.0.0.0", "://127.0.0.1")
+    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(  # noqa: S104 - replaced
+        name, f"[{name}]" if ":" in name else name
+    )
+    where = name if port is None else f"{name}:{port}"
+    return f"{parts.scheme}://{user}{at}{where}{path}"
 
 
 def _scripted(_provider: Provider, config: ProviderConfig) -> Model:

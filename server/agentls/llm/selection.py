@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agentls.core.errors import ModelError, NoModel, Unreachable
+from agentls.llm.endpoint import Endpoint
 from agentls.llm.registry import PROVIDERS, ProviderConfig, ollama_url
 from agentls.llm.transport import Transport
 
@@ -116,7 +117,8 @@ async def _named_ollama(choice: Choice) -> Choice:
 
 async def _running_ollama(configs: Mapping[str, ProviderConfig], model: str) -> Choice | str:
     config = configs.get("ollama", ProviderConfig())
-    url = ollama_url(config.base_url or PROVIDERS["ollama"].base_url)
+    address = ollama_url(config.base_url or PROVIDERS["ollama"].base_url)
+    url = Endpoint(address, provider="ollama").origin.url  # the address may hold a password
     try:
         names = await ollama_models(config)
     except ModelError:

@@ -15,6 +15,7 @@ from agentls.core.errors import (
     Denied,
     ModelError,
     SessionBusy,
+    SettingsError,
     UnknownSession,
     UsageError,
 )
@@ -66,12 +67,11 @@ def to_rpc(error: BaseException, method: str) -> RpcError:
         case SessionBusy():
             return RpcError(SESSION_BUSY, str(error))
         case ModelError():
-            data = {
-                "provider": error.provider,
-                "status": error.status,
-                "retryable": error.retryable,
-            }
+            data = _model_data(error.provider, error.status, retryable=error.retryable)
             return RpcError(MODEL_FAILURE, str(error), data)
+        case SettingsError():
+            # No model can be made of what is configured; a client handles it like one that fails.
+            return RpcError(MODEL_FAILURE, str(error), _model_data())
         case Denied():
             return RpcError(DENIED, str(error))
         case UsageError():
@@ -82,6 +82,12 @@ def to_rpc(error: BaseException, method: str) -> RpcError:
             log_unforeseen(error, method)
             kind = type(error).__name__
             return RpcError(INTERNAL_ERROR, f"Internal error ({kind}). The server's log says more.")
+
+
+def _model_data(
+    provider: str = "", status: int | None = None, *, retryable: bool = False
+) -> dict[str, object]:
+    return {"provider": provider, "status": status, "retryable": retryable}
 
 
 def log_unforeseen(error: BaseException, doing: str) -> None:

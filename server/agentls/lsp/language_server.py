@@ -115,6 +115,7 @@ class AgentServer(LanguageServer):
         code = await self._left
         try:
             async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                await self.protocol.stop()
                 await self._close_chat()
         except TimeoutError:
             _log.warning("some work did not stop in time")

@@ -252,6 +252,12 @@ class AgentProtocol(LanguageServerProtocol):
             if msg_id != self.msg_id:
                 _cancel_once_begun(future)
 
+    async def stop(self) -> None:
+        """Cancel every request that is being served, and return when each has its response."""
+        self.cancel_all()
+        if served := [asyncio.wrap_future(future) for future in self._request_futures.values()]:
+            await asyncio.wait(served)
+
     def _answer(
         self, msg_id: MsgId, *, result: object = None, error: RpcError | None = None
     ) -> None:
@@ -285,7 +291,13 @@ def _nowhere(_: bytes) -> NoReturn:
 
 def _cancel_once_begun(future: Future[Any]) -> None:
     """Let a handler that has not taken its first step take it, so that it can answer for itself."""
-    asyncio.get_running_loop().call_soon(future.cancel)
+    asyncio.get_running_loop().call_soon(cancel_once, future)
+
+
+def cancel_once(future: Future[Any] | asyncio.Task[Any]) -> None:
+    """Cancel what is not being cancelled yet: a second time would interrupt its cleaning up."""
+    if not (isinstance(future, asyncio.Task) and future.cancelling()):
+        future.cancel()
 
 
 def _parse(body: bytes) -> object:

@@ -26,7 +26,7 @@ from agentls.core.ports import (
     ToolOutput,
 )
 from agentls.core.requests import ToolDefinition
-from agentls.core.text import lf, visible
+from agentls.core.text import escaped_line, lf
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.diffs import Change, compare
 from agentls.tools.matching import Edited, Hunk, apply
@@ -65,7 +65,10 @@ class SeveralEdits(Arguments):
     @classmethod
     def _decode(cls, value: object) -> object:
         """Models also write the list as a string that holds JSON."""
-        return json.loads(value) if isinstance(value, str) else value
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
 
 
 def _definition() -> ToolDefinition:
@@ -134,7 +137,7 @@ class EditFile:
                 path, edited.text, base=current.version, place=facts.place
             )
             context.seen[written.path] = written.version
-            said = f"Edited {visible(current.path)}{where}."
+            said = f"Edited {escaped_line(current.path)}{where}."
             shown = change.snippet if quote else ""
             content = "\n".join(part for part in (said + _looseness(edited), shown) if part)
             return ToolOutput(content, summary=said, diff=diff)
@@ -159,10 +162,10 @@ def _parse(arguments: dict[str, JsonValue]) -> tuple[str, list[Hunk]]:
 def _edit(current: Source, hunks: list[Hunk], quote: bool) -> Edited:
     if not all(hunk.old for hunk in hunks):
         raise EditRefused(
-            f"old_text is empty, but {visible(current.path)} has text.",
+            f"old_text is empty, but {escaped_line(current.path)} has text.",
             hint="Give the text to replace, or use write_file to replace all of it.",
         )
-    return apply(visible(current.path), current.text, hunks, quote=quote)
+    return apply(escaped_line(current.path), current.text, hunks, quote=quote)
 
 
 def _where(edited: Edited) -> str:

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from agentls.core.ports import Files, Prepared, TextSearch, ToolContext, ToolOutput
 from agentls.core.requests import ToolDefinition
 from agentls.tools.arguments import Also, Arguments, define, parse
-from agentls.tools.output import ToolLimits, cap, count, one_line
+from agentls.tools.output import ToolLimits, cap, count, listed, one_line
 from agentls.tools.searched import access, notes
 
 
@@ -55,8 +55,8 @@ class Glob:
 
         async def run() -> ToolOutput:
             found = await self.search.glob(wanted.pattern, path=path, limit=self.limits.max_results)
-            lines = [*found.paths, *notes(found, self.limits, "files")]
-            summary = f"{count(len(found.paths), 'file')} for {wanted.pattern}{place}"
+            lines = [*map(listed, found.paths), *notes(found, self.limits, "files")]
+            summary = one_line(f"{count(len(found.paths), 'file')} for {wanted.pattern}{place}")
             if not found.paths:
                 lines.insert(0, f"No file matches {wanted.pattern}{place}.{_hint(wanted.pattern)}")
             content = cap("\n".join(lines), self.limits, "narrow the pattern")

@@ -20,7 +20,7 @@ from agentls.core.ports import (
 )
 from agentls.core.requests import ToolDefinition
 from agentls.tools.arguments import Also, Arguments, define, parse
-from agentls.tools.output import ToolLimits, cap, count, cut_line, one_line
+from agentls.tools.output import ToolLimits, cap, count, cut_line, listed, one_line
 from agentls.tools.searched import access, notes
 
 _MAX_MATCH_CHARS = 1_000
@@ -86,7 +86,7 @@ class Grep:
             if not found.matches:
                 lines.insert(0, f"No line matches {wanted.pattern}{place}.{_hint(wanted, found)}")
             content = cap("\n".join(lines), self.limits, "narrow it with path or glob")
-            summary = f"{count(matches, 'match')} for {wanted.pattern}{place}"
+            summary = one_line(f"{count(matches, 'match')} for {wanted.pattern}{place}")
             return ToolOutput(content, summary=summary)
 
         title = one_line(f"Search for {wanted.pattern}{place}")
@@ -128,7 +128,7 @@ def _lines(matches: Sequence[GrepMatch]) -> Iterator[str]:
             yield "--"
         last = (match.path, match.line_no)
         mark, max_chars = (":", _MAX_MATCH_CHARS) if match.is_match else ("-", _MAX_CONTEXT_CHARS)
-        yield f"{match.path}:{match.line_no}{mark} {cut_line(match.text, max_chars)}"
+        yield f"{listed(match.path)}:{match.line_no}{mark} {cut_line(match.text, max_chars)}"
 
 
 def _hint(wanted: GrepArguments, found: Found) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from agentls.core.text import cap_middle, visible
+
+_BREAKS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that end a line, move the cursor, turn the text around, or cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,14 @@ def one_line(text: str) -> str:
     shown = visible(text)
     flag = "" if shown == text else " [contains hidden characters, shown as \\u{…}]"
     return shown.replace("\n", " ⏎ ").replace("\t", " ") + flag
+
+
+def listed(path: str) -> str:
+    """A path in a list of many: on one line, so that no name can pass for several or for a note.
+
+    Other characters stay: models copy paths from lists, and names of all languages must open.
+    """
+    return _BREAKS.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", path)
 
 
 def count(number: int, noun: str) -> str:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from agentls.core.errors import InvalidArguments, ToolError
 from agentls.core.ports import Access, Files, Prepared, TextSearch, ToolContext, ToolOutput
 from agentls.core.requests import ToolDefinition
-from agentls.core.text import bare_lines, lf, visible
+from agentls.core.text import bare_lines, escaped_line, lf
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.output import ToolLimits, cap, count, cut_line
 from agentls.tools.sources import check_same, missing, named
@@ -68,9 +68,10 @@ class ReadFile:
         async def run() -> ToolOutput:
             current = await self.files.read(wanted.path)
             check_same(current, facts)
-            content = excerpt(visible(current.path), lf(current.text), start, end, self.limits)
+            path = escaped_line(current.path)
+            content = excerpt(path, lf(current.text), start, end, self.limits)
             context.seen[current.path] = current.version
-            return ToolOutput(content, summary=f"Read {visible(current.path)}{_range(start, end)}")
+            return ToolOutput(content, summary=f"Read {path}{_range(start, end)}")
 
         title = f"Read {named(wanted.path, facts)}{_range(start, end)}"
         return Prepared(title, Access("read", (facts,)), run)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from agentls.core.errors import StaleFile, ToolError
 from agentls.core.ports import Files, FileText, PathFacts, TextSearch, ToolContext
-from agentls.core.text import lf, visible
+from agentls.core.text import escaped_line, lf
 from agentls.tools.output import one_line
 
 _MAX_SUGGESTIONS = 3
@@ -42,7 +42,7 @@ async def source(files: Files, path: str, facts: PathFacts, context: ToolContext
     check_same(current, facts)
     if context.seen.get(current.path, current.version) != current.version:
         raise StaleFile(
-            f"{visible(current.path)} has changed since you read it.", hint="Read it again."
+            f"{escaped_line(current.path)} has changed since you read it.", hint="Read it again."
         )
     return Source(current.path, lf(current.text), current.version)
 
@@ -54,7 +54,7 @@ def check_same(current: FileText, facts: PathFacts) -> None:
         StaleFile: the file that was read is not the file that was checked.
     """
     if current.path not in (facts.path, facts.target):
-        raise StaleFile(f"{visible(facts.path)} has just been replaced.", hint="Try again.")
+        raise StaleFile(f"{escaped_line(facts.path)} has just been replaced.", hint="Try again.")
 
 
 async def missing(search: TextSearch, facts: PathFacts) -> ToolError:
@@ -66,5 +66,5 @@ async def missing(search: TextSearch, facts: PathFacts) -> ToolError:
         found = None
     hint = "Use glob to list files."
     if found is not None and found.paths:
-        hint = f"Did you mean {visible(' or '.join(found.paths))}?"
-    return ToolError(f"there is no file {visible(facts.path)}.", hint=hint)
+        hint = f"Did you mean {escaped_line(' or '.join(found.paths))}?"
+    return ToolError(f"there is no file {escaped_line(facts.path)}.", hint=hint)

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from agentls.core.messages import FileDiff
 from agentls.core.ports import Access, Files, PathFacts, Prepared, ToolContext, ToolOutput
 from agentls.core.requests import ToolDefinition
-from agentls.core.text import lf, visible
+from agentls.core.text import escaped_line, lf
 from agentls.tools.arguments import Also, Arguments, FilePath, define, parse
 from agentls.tools.diffs import compare
 from agentls.tools.output import ToolLimits, count
@@ -62,7 +62,7 @@ class WriteFile:
         self, current: Source, wanted: WriteFileArguments, facts: PathFacts, context: ToolContext
     ) -> Prepared:
         new = lf(wanted.content)
-        path = visible(current.path)
+        path = escaped_line(current.path)
         if new == current.text:
             return _unchanged(wanted.path, path, facts)
         change = await asyncio.to_thread(compare, current.text, new)
@@ -93,7 +93,7 @@ def create(
     async def run() -> ToolOutput:
         written = await files.write(path, content, base=None, place=facts.place)
         context.seen[written.path] = written.version
-        said = f"Created {visible(written.path)} ({size})."
+        said = f"Created {escaped_line(written.path)} ({size})."
         return ToolOutput(said, summary=said, diff=diff)
 
     title = f"Create {named(path, facts)} ({size})"

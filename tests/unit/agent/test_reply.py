@@ -57,3 +57,42 @@ def test_blocks_are_renumbered_and_items_ordered() -> None:
     ]
     assert reply.items() == [Reasoning(text="hm"), Message.of("assistant", "hello"), call]
     assert reply.aborted_calls == 1
+
+
+def texts(reply: Reply, *events: Event) -> tuple[str, list[str]]:
+    """What the deltas add up to, and the text of each complete block."""
+    out = [taken for event in events for taken in reply.take(event)]
+    deltas = "".join(event.text for event in out if isinstance(event, BlockDelta))
+    items = [event.item for event in out if isinstance(event, BlockStop)]
+    return deltas, [item.text for item in items if isinstance(item, Message)]
+
+
+def text_block(index: int, text: str) -> list[Event]:
+    return [
+        BlockStart(index=index, block="text"),
+        BlockDelta(index=index, text=text),
+        BlockStop(index=index, item=Message.of("assistant", text)),
+    ]
+
+
+def thought(index: int) -> list[Event]:
+    return [
+        BlockStart(index=index, block="thinking"),
+        BlockStop(index=index, item=Reasoning(text="hm")),
+    ]
+
+
+def test_a_complete_block_holds_its_own_text_and_no_other_s() -> None:
+    reply = Reply(itertools.count().__next__, ())
+    told = texts(reply, *text_block(0, "Hello "), *thought(1), *text_block(2, "world"))
+    assert told == ("Hello world", ["Hello ", "world"])
+    assert reply.items() == [Reasoning(text="hm"), Message.of("assistant", "Hello world")]
+
+
+def test_text_of_a_complete_block_is_not_told_again_by_the_next_attempt() -> None:
+    first = Reply(itertools.count().__next__, ())
+    texts(first, *text_block(0, "I look."), BlockStart(index=1, block="text"))
+    texts(first, BlockDelta(index=1, text=" Now"), BlockAbort(index=1))
+    again = Reply(itertools.count().__next__, (), first.text, first.stopped)
+    assert texts(again, *text_block(0, "I look. Now then.")) == (" then.", [" Now then."])
+    assert again.items() == [Message.of("assistant", "I look. Now then.")]

@@ -22,8 +22,8 @@ from agentls.llm.local import (
     find,
     local_model,
     names_weights,
-    physical_cores,
 )
+from agentls.llm.processors import physical_cores
 
 
 def sparse(path: Path, size: int) -> None:

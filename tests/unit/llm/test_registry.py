@@ -34,9 +34,7 @@ def test_a_key_is_enough_for_the_default_model() -> None:
 
 
 def test_an_unknown_provider_is_refused_with_the_list() -> None:
-    with pytest.raises(
-        SettingsError, match="auto, openai, groq, deepseek, ollama"
-    ):
+    with pytest.raises(SettingsError, match="auto, openai, groq, deepseek, ollama"):
         create("nope", ProviderConfig())
 
 
@@ -57,6 +55,13 @@ def test_the_scripted_model_needs_a_script(tmp_path: Path) -> None:
         ("https://box/ollama/", "https://box/ollama"),
         ("[::1]", "http://[::1]:11434"),
         (" localhost ", "http://localhost:11434"),
+        (":8080", "http://127.0.0.1:8080"),
+        ("http://", "http://127.0.0.1:11434"),
+        ("[::]:9", "http://[::1]:9"),
+        ("http://box:1/v1/", "http://box:1"),
+        ("user:pass@box", "http://user:pass@box:11434"),
+        ("box:99999", "http://box:99999"),
+        ("[::1", "http://[::1"),
     ],
 )
 def test_every_form_of_ollama_host(host: str, url: str) -> None:

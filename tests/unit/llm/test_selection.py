@@ -123,3 +123,17 @@ async def test_something_else_at_the_address_is_not_ollama() -> None:
     async with OpenAIServer(Reply([b"[]"], headers={"Content-Type": "application/json"})) as server:
         with pytest.raises(Unreachable, match="not Ollama"):
             await choose("ollama", {"ollama": ProviderConfig(base_url=at(server))})
+
+
+@pytest.mark.parametrize("found", [True, False])
+async def test_a_password_in_the_address_of_ollama_shows_nowhere(found: bool) -> None:
+    replies = [tags("m")] if found else [tags()]
+    async with OpenAIServer(*replies) as server:
+        address = at(server).replace("://", "://user:hunter2@")
+        configs = {"ollama": ProviderConfig(base_url=address)}
+        try:
+            told = (await choose("auto", configs)).reason
+        except NoModel as error:
+            told = str(error)
+    assert "Ollama" in told
+    assert "hunter2" not in told

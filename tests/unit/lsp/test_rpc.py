@@ -12,6 +12,7 @@ from agentls.core.errors import (
     NoResponse,
     RateLimited,
     SessionBusy,
+    SettingsError,
     UnknownSession,
     UsageError,
 )
@@ -215,6 +216,14 @@ async def test_our_own_parameters_arrive_as_they_were_sent(wire: Wire) -> None:
                 "data": {"provider": "p", "status": 429, "retryable": True},
             },
         ),
+        (
+            SettingsError("no such provider"),
+            {
+                "code": -32003,
+                "message": "no such provider",
+                "data": {"provider": "", "status": None, "retryable": False},
+            },
+        ),
         (Denied("no"), {"code": -32004, "message": "no"}),
         (UsageError("bad"), {"code": -32602, "message": "bad"}),
         (
@@ -288,6 +297,26 @@ async def test_cancelling_before_during_and_after_gives_one_response(wire: Wire)
         wire.notify("$/cancelRequest", {"id": msg_id})
     wire.notify("$/cancelRequest")
     assert await wire.settle() == []
+
+
+async def test_cancelling_again_does_not_interrupt_the_cleaning_up(wire: Wire) -> None:
+    wire.initialize()
+    cleaned = asyncio.Event()
+
+    async def handler(_: Json) -> object:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await cleaned.wait()
+        return None
+
+    wire.serve("agent/test", handler)
+    wire.request(1, "agent/test")
+    for _ in range(3):
+        wire.notify("$/cancelRequest", {"id": 1})
+        assert await wire.settle() == []
+    cleaned.set()
+    assert await wire.settle() == [error(1, -32800, "The request was cancelled.")]
 
 
 async def test_an_id_in_use_is_refused_and_the_first_request_is_still_answered(wire: Wire) -> None:

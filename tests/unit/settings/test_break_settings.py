@@ -39,9 +39,7 @@ def loaded(workspace: Path, **sources: dict[str, object]) -> Loaded:
 
 @pytest.mark.parametrize("place", [own_file, user_file])
 @pytest.mark.parametrize("kind", DEEP)
-def test_a_file_nested_too_deeply_is_reported(
-    workspace: Path, place: object, kind: str
-) -> None:
+def test_a_file_nested_too_deeply_is_reported(workspace: Path, place: object, kind: str) -> None:
     assert callable(place)
     place(workspace).write_text(DEEP[kind])
     found = loaded(workspace)
@@ -128,7 +126,11 @@ def test_a_body_that_json_cannot_hold_is_reported(workspace: Path) -> None:
 
 
 def test_names_that_belong_to_a_provider_keep_their_letters(workspace: Path) -> None:
-    provider = {"baseUrl": "http://x/v1", "headers": {"xTeam": "a"}, "extraBody": {"topP": {"aB": 1}}}
+    provider = {
+        "baseUrl": "http://x/v1",
+        "headers": {"xTeam": "a"},
+        "extraBody": {"topP": {"aB": 1}},
+    }
     found = loaded(workspace, client_options={"llm": {"openai": provider}})
     openai = found.settings.llm.openai
     assert (openai.base_url, openai.headers, openai.extra_body) == (

@@ -31,6 +31,7 @@ from agentls.lsp.protocol import (
     SetMode,
     parse,
 )
+from agentls.lsp.rpc import cancel_once
 from agentls.lsp.turn import ClientTurn
 from agentls.settings import load
 
@@ -82,7 +83,7 @@ class Chat:
         """Cancel every turn and wait until its children are gone; release the models."""
         turns = [opened.turn for opened in self._sessions.values() if opened.turn is not None]
         for turn in turns:
-            turn.cancel()
+            cancel_once(turn)
         await asyncio.gather(*turns, return_exceptions=True)
         for building in self._apps.values():
             if building.done() and not building.cancelled() and building.exception() is None:
@@ -122,7 +123,7 @@ class Chat:
     async def _cancel(self, params: Cancel) -> None:
         opened = self._find(params.session_id)
         if opened.turn is not None:
-            opened.turn.cancel()
+            cancel_once(opened.turn)
 
     async def _set_mode(self, params: SetMode) -> dict[str, Any]:
         opened = self._find(params.session_id)
