@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from agentls.permissions.ansi_quotes import decode
 from agentls.permissions.command_patterns import CommandPattern
 from agentls.permissions.commands import plain
 
@@ -65,6 +67,37 @@ def test_a_deny_rule_sees_whatever_bash_runs(commands: Path, tmp_path: Path) -> 
 
     assert missed == []
     assert ran > 20
+
+
+def test_the_inside_of_dollar_quotes_is_read_as_bash_reads_it() -> None:
+    pieces = [
+        *'abcexuUrnt0123457fFgc?\\"{}@ é',
+        *("\\x", "\\x{", "\\u", "\\U", "\\c", "\\0", "\\7", "\\'", "\\e", "\\xc3\\xa9", "\\N{x}"),
+    ]
+    chosen = random.Random(3)  # noqa: S311 - a fixed sequence, not a secret
+    insides = ["".join(chosen.choices(pieces, k=chosen.randint(1, 6))) for _ in range(20_000)]
+    insides = [inside for inside in insides if _is_closed(inside)][:6_000]
+    script = "\n".join(f"printf '%s\\0' $'{inside}'" for inside in insides)
+
+    printed = subprocess.run(
+        [BASH], input=script.encode(), capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    ).stdout
+
+    seen = [part.decode("utf-8", "replace") for part in printed.split(b"\0")[:-1]]
+    assert len(seen) == len(insides) > 4_000
+    differing = [
+        (inside, read, decode(inside))
+        for inside, read in zip(insides, seen, strict=True)
+        if decode(inside) != read
+    ]
+    assert differing == []
+
+
+def _is_closed(inside: str) -> bool:
+    """Whether the last backslash escapes something, and no code is beyond what Unicode has."""
+    return re.fullmatch(r"(?:[^'\\]|\\.)*", inside) is not None and not re.search(
+        r"\\U[0-9a-fA-F]{6}|\\[uU]0*[dD][89a-fA-F]", inside
+    )
 
 
 def test_what_is_plain_is_to_bash_just_these_words() -> None:

@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -239,6 +239,13 @@ async def test_buffers_are_no_way_around_the_roots(root: Path) -> None:
 # --- races -----------------------------------------------------------------------------------
 
 
+def remove(folder: Path) -> None:
+    """Remove a folder in which a write may still be under way, which makes files meanwhile."""
+    while folder.exists():
+        with suppress(OSError):
+            shutil.rmtree(folder)
+
+
 @contextmanager
 def swapping(path: Path, outside: Path, make: Callable[[Path], object]) -> Iterator[None]:
     """Make `path` a link to `outside` and what `make` makes in turn, as fast as possible."""
@@ -254,7 +261,7 @@ def swapping(path: Path, outside: Path, make: Callable[[Path], object]) -> Itera
                 if old.is_symlink() or old.is_file():
                     old.unlink()
                 else:
-                    shutil.rmtree(old)
+                    remove(old)
 
     with ThreadPoolExecutor(1) as executor:
         swapped = executor.submit(swap)

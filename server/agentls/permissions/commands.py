@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from agentls.core.text import visible
-from agentls.permissions.shell_lines import EXPANSION, MAX_NESTING, read_line
+from agentls.permissions.shell_lines import EXPANSION, KEYWORDS, MAX_NESTING, read_line
 
 Words = tuple[str, ...]
 
@@ -59,6 +59,8 @@ def plain(command: str) -> Words | None:
         return None
     # `A=1 git` sets a variable; zsh expands `=git` to a path.
     if not words or "=" in words[0] or any(word.startswith("=") for word in words):
+        return None
+    if words[0] in KEYWORDS:
         return None
     return words
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from agentls.permissions.ansi_quotes import decode
+
 MAX_NESTING = 6
 EXPANSION = "\0"
 """Stands in a word for what a shell puts in the place of `$x` or `${x}`; perhaps nothing."""
@@ -18,10 +20,11 @@ EXPANSION = "\0"
 _REDIRECTION = re.compile(r"&>>?|<<<|<<-?|<&|<>|>>|>&|>\||<|>")
 _VARIABLE = re.compile(r"\$(?:\w+|[@*#?$!-]|\{[!#]?\w*(?:\[[^\]]*\])?(?:\}|:?[-=+?])?)")
 _COMPUTED = re.compile(r"[\0$`*?]|\[.*\]")
-_KEYWORDS = frozenset({
+KEYWORDS = frozenset({
     "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "in",
     "select", "function", "time", "coproc", "!", "{", "}", "[[", "]]",
 })  # fmt: skip
+"""Words that begin something other than a simple command."""
 _BRACES = re.compile(r"\{.*,|\{.*\.\.")
 _ORDINARY = re.compile(r"[\w./:=@%+,-]+")
 _ANSI_QUOTED = re.compile(r"((?:[^'\\]|\\.)*)'", re.DOTALL)
@@ -100,6 +103,8 @@ class _Reader:
         elif char == "$" and self._text.startswith("'", self._at):
             self._at += 1
             self._add(self._ansi_quoted())
+        elif char == "$" and self._text.startswith('"', self._at):
+            pass  # quotes to translate: only the quotes count
         elif char == "$":
             self._add(self._expanded())
         else:
@@ -156,11 +161,7 @@ class _Reader:
             self.doubtful = True
             return ""
         self._at = match.end()
-        try:
-            return match[1].encode("latin-1", "backslashreplace").decode("unicode_escape")
-        except UnicodeDecodeError:
-            self.doubtful = True
-            return match[1]
+        return decode(match[1])
 
     def _double_quoted(self) -> str:
         inside: list[str] = []
@@ -215,6 +216,6 @@ class _Reader:
         self._drops_next, self._words, self._inputs = "", [], []
         if words:
             self.commands.append(tuple(words))
-            self.irregular |= words[0] in _KEYWORDS
+            self.irregular |= words[0] in KEYWORDS
             self.doubtful |= "case" in words or any(map(_BRACES.search, words))
             self.doubtful |= bool(_COMPUTED.search(words[0]))
