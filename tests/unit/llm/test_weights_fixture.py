@@ -1,4 +1,4 @@
-"""Missing weights are never missed in silence: skipped with the reason, failed in CI."""
+"""Missing weights are never missed in silence: skipped with the reason, or failed in CI."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ def test_without_weights_tests_are_skipped_with_the_reason(monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("unreachable")
-def test_in_ci_they_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_ci_the_smallest_are_required(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "1")
-    with pytest.raises(pytest.fail.Exception, match=r"No way to qwen1\.5b"):
+    with pytest.raises(pytest.fail.Exception, match="No way to smollm2"):
+        models.weights_of("smollm2")
+    with pytest.raises(pytest.skip.Exception, match=r"No way to qwen1\.5b"):
         models.weights_of("qwen1.5b")
 
 
