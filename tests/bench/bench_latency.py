@@ -5,7 +5,7 @@ once straight from the socket with httpx, once as `agent/session/update` from `a
 turns. At a model's usual pace each token is its own update; a flood shows the gathering to 60
 updates a second, and what 2,000 tokens cost in processor time.
 
-    PYTHONPATH=tests python tests/bench/bench_latency.py [TOKENS]
+    python tests/bench latency
 """
 
 from __future__ import annotations
