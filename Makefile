@@ -11,6 +11,7 @@ help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
 
 ask: ## Set up, fetch a local model, ask about this repository (Q="…" MODEL=…)
+	@printf '> %s\n' "$(Q)"
 	@.ci/setup $(VENV) local
 	@$(BIN)/agentls model pull $(MODEL)
 	@LLM_PROVIDER=local $(BIN)/agentls ask --workspace . --mode plan --model $(MODEL) "$(Q)"

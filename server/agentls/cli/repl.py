@@ -34,7 +34,7 @@ _HELP = """\
 /usage                 tokens used in this conversation
 /clear                 clear the screen
 /help                  this list
-exit, quit, Ctrl-D     leave; Ctrl-C cancels what is running or clears the line
+exit, /exit, Ctrl-D    leave; Ctrl-C cancels what is running or clears the line
 Alt-Enter, or \\ at the end of a line, begins a new line"""
 _COMMAND = re.compile(r"/[a-z]+")
 _T = TypeVar("_T")

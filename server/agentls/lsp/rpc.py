@@ -180,7 +180,10 @@ class AgentProtocol(LanguageServerProtocol):
         """
         if method in _WITHOUT_PARAMS:
             return None
-        params = {} if message.get("params") is None else message["params"]
+        params = message.get("params")
+        if params is None or params == []:
+            # Languages whose tables are lists too, such as Lua, write an empty object so.
+            params = {}
         if not isinstance(params, dict):
             raise RpcError(failures.INVALID_PARAMS, f"{method}: params have to be an object.")
         if method in _RAW or method.startswith(methods.PREFIX):

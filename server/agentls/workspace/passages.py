@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from agentls.core.errors import AgentlsError
 from agentls.core.ports import Files, FileText, Passage
@@ -23,6 +25,8 @@ from agentls.workspace.sensitive import is_secret
 _MAX_READ = 32
 _SATURATION = 2.0
 _QUOTED_WORDS = 6
+_TRANSCRIPT = re.compile(r"^```(?:console|shell-session)\n.*?^```$", re.MULTILINE | re.DOTALL)
+"""What was asked and answered shares every word with a question, and explains nothing."""
 
 
 class KeywordPassages:
@@ -63,9 +67,12 @@ class KeywordPassages:
         if not self._readable(path):
             return None
         try:
-            return await self._files.read(path)
+            file = await self._files.read(path)
         except AgentlsError:  # gone meanwhile, or not text
             return None
+        if not path.endswith(".md"):
+            return file
+        return replace(file, text=_TRANSCRIPT.sub(_blank, file.text))
 
     def _named(self, wanted: Sequence[Term]) -> frozenset[str]:
         """Files that the question names by their path, but no secrets."""
@@ -81,6 +88,11 @@ class KeywordPassages:
                 if place.exists and place.real.is_file():
                     found.add(place.name)
         return frozenset(found)
+
+
+def _blank(transcript: re.Match[str]) -> str:
+    """Nothing in as many lines, so that those behind keep their numbers."""
+    return "\n" * transcript.group().count("\n")
 
 
 def _quotes(text: str, question: str) -> bool:
