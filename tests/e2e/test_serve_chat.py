@@ -151,7 +151,8 @@ def test_what_a_new_session_offers(workspace: Path, tmp_path: Path) -> None:
             "ask",
             "edit",
         ]
-        for nothing in (None, {}, []):
+        nothings: list[object] = [None, {}, []]
+        for nothing in nothings:
             assert editor.request("agent/models", nothing) == models
         edit = editor.request("agent/session/new", {"mode": "edit"})
         assert edit["modes"]["currentModeId"] == "edit"

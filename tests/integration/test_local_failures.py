@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -120,11 +121,54 @@ async def test_prints_of_the_engine_do_not_reach_the_report(engine: Path) -> Non
     assert not process.running
 
 
+async def test_prints_before_the_worker_starts_do_not_reach_the_report(engine: Path) -> None:
+    (engine.parent / "sitecustomize.py").write_text(
+        "print('hello', flush=True); print('5', flush=True); print('x' * 200_000, flush=True)"
+    )
+    engine.write_text(server("return 1"))
+    process = await start()
+    try:
+        assert process.running
+    finally:
+        await process.stop()
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, {"GOMP_SPINCOUNT": "500"}),
+        ({"GOMP_SPINCOUNT": "9"}, {"GOMP_SPINCOUNT": "9"}),
+        ({"OMP_WAIT_POLICY": "active"}, {"OMP_WAIT_POLICY": "active"}),
+    ],
+)
+async def test_threads_soon_sleep_when_they_wait_unless_the_user_wants_otherwise(
+    engine: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    own: dict[str, str],
+    expected: dict[str, str],
+) -> None:
+    names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    seen = tmp_path / "seen"
+    engine.write_text(
+        server(f"import json; json.dump(dict(os.environ), open({str(seen)!r}, 'w')); return 1")
+    )
+    process = await start()
+    await process.stop()
+    environ = json.loads(seen.read_text())
+    assert {name: environ[name] for name in names if name in environ} == expected
+
+
 async def test_the_child_sees_no_key_and_no_one_else_sees_its_socket(
     engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "secret-1")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "secret-2")
+    monkeypatch.setenv("PYTHON_INDEX_TOKEN", "secret-3")
     seen = tmp_path / "seen"
     engine.write_text(server(f"open({str(seen)!r}, 'w').write(repr(dict(os.environ))); return 1"))
     process = await start()

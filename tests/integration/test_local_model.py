@@ -24,7 +24,8 @@ from agentls.core.events import (
 )
 from agentls.core.messages import Message, ToolCall
 from agentls.core.requests import ModelRequest, ToolDefinition
-from agentls.llm.local import LocalModel, find, local_model
+from agentls.llm.local import LocalModel, local_model
+from agentls.llm.local_spec import find
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
 

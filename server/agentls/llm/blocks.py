@@ -7,6 +7,7 @@ differ too much between wire formats.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator
 from typing import Literal
 
@@ -16,6 +17,16 @@ from agentls.core.messages import Item, Message, Reasoning
 ProseKind = Literal["text", "thinking"]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def new_call_id() -> str:
+    """An id for a call that came without one."""
+    return f"call_{uuid.uuid4().hex}"
+
+
+def without_halves(text: str) -> str:
+    """The text with U+FFFD for each lone surrogate: no UTF-8 can carry one."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 class Numbers:
@@ -55,7 +66,7 @@ class Mender:
         self._half = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             text, self._half = text[:-1], text[-1]
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return without_halves(text)
 
     def close(self) -> str:
         """What is left at the end."""

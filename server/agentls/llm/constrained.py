@@ -6,7 +6,6 @@ schema are `constrained_prompt`'s, the reading of the JSON is `constrained_json`
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass
 
@@ -22,14 +21,9 @@ from agentls.core.events import (
 from agentls.core.messages import ToolCall
 from agentls.core.ports import Model
 from agentls.core.requests import ModelInfo, ModelRequest
-from agentls.llm.blocks import Numbers, Prose
+from agentls.llm.blocks import Numbers, Prose, new_call_id, without_halves
 from agentls.llm.constrained_json import Answer, Arguments, CallStart, Part, ReplyParser
 from agentls.llm.constrained_prompt import reply_schema, rewritten, with_tools
-
-
-def new_call_id() -> str:
-    """An id for a call."""
-    return f"call_{uuid.uuid4().hex}"
 
 
 class ConstrainedModel:
@@ -59,7 +53,7 @@ class ConstrainedModel:
             ModelError: what the inner model raises; `StreamBroken` for a reply that ends midway
                 without having reached its token limit.
         """
-        reader = _ReplyReader(self.info.provider, self._new_id)
+        reader = _ReplyReader(self.info.provider, self._new_id, calls=bool(request.tools))
         events = self._inner.stream(_constrained(request))
         try:
             async for event in events:
@@ -77,8 +71,10 @@ class ConstrainedModel:
 class _ReplyReader:
     """Turns the inner model's events into those of a model that calls tools by itself."""
 
-    def __init__(self, provider: str, new_id: Callable[[], str]) -> None:
+    def __init__(self, provider: str, new_id: Callable[[], str], *, calls: bool) -> None:
+        """`calls` says whether there is anything to call."""
         self._provider = provider
+        self._calls = calls
         self._new_id = new_id
         self._numbers = Numbers()
         self._answer = Prose(self._numbers, provider)
@@ -93,7 +89,7 @@ class _ReplyReader:
         match event:
             case BlockStart(block="text"):
                 self._text_index = event.index
-                self._parser = ReplyParser()
+                self._parser = ReplyParser(calls=self._calls)
             case BlockDelta() if self._parser is not None and event.index == self._text_index:
                 yield from self._parts(self._parser.feed(event.text))
             case BlockStop() if self._parser is not None and event.index == self._text_index:
@@ -118,14 +114,17 @@ class _ReplyReader:
                 case Answer():
                     yield from self._answer.add("text", part.text)
                 case CallStart():
-                    call = _OpenCall(self._numbers.take(), self._new_id(), part.name)
+                    call = _OpenCall(
+                        self._numbers.take(), self._new_id(), without_halves(part.name)
+                    )
                     self._call = call
                     yield BlockStart(
                         index=call.index, block="tool_call", call_id=call.call_id, name=call.name
                     )
                 case Arguments() if self._call is not None:
-                    self._call.arguments += part.text
-                    yield BlockDelta(index=self._call.index, text=part.text)
+                    text = without_halves(part.text)
+                    self._call.arguments += text
+                    yield BlockDelta(index=self._call.index, text=text)
 
     def _stop(self, parser: ReplyParser) -> Iterator[Event]:
         self._parser = None

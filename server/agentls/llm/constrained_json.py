@@ -48,8 +48,9 @@ State = Literal["start", "answer", "arguments", "end", "raw"]
 class ReplyParser:
     """Reads one reply."""
 
-    def __init__(self) -> None:
-        """Nothing was read yet."""
+    def __init__(self, *, calls: bool = True) -> None:
+        """Nothing was read yet. Without `calls`, what looks like one is an answer as it stands."""
+        self._calls = calls
         self._state: State = "start"
         self._text = ""  # not yet understood
         self._depth = 0
@@ -87,9 +88,13 @@ class ReplyParser:
             self._state = "answer"
             self._text = self._text[found.end() :]
         elif found := _CALL.match(self._text):
+            name = _name(found[1])
+            if name is None or not self._calls:
+                self._state = "raw"
+                return
             self._state = "arguments"
             self._text = self._text[found.end() :]
-            yield CallStart(str(json.loads(found[1], strict=False)))
+            yield CallStart(name)
         elif (head := self._text.lstrip()) and not head.startswith("{"):
             self._state = "raw"
 
@@ -153,13 +158,21 @@ class ReplyParser:
                 return
         self._state = "end"
         match value:
-            case {"tool": str(name), "arguments": dict(arguments)}:
+            case {"tool": str(name), "arguments": dict(arguments)} if self._calls:
                 yield CallStart(name)
                 yield Arguments(json.dumps(arguments, ensure_ascii=False))
             case {"answer": str(answer)}:
                 yield Answer(answer)
             case _ if text.strip():
                 yield Answer(text)
+
+
+def _name(text: str) -> str | None:
+    """The string that a JSON text stands for; None when an escape in it is none."""
+    try:
+        return str(json.loads(text, strict=False))
+    except ValueError:
+        return None
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:

@@ -18,6 +18,7 @@ _UNSIGNED = {0, 2, 4, 10}
 _STRING, _ARRAY = 8, 9
 _MAX_KEYS = 64
 _MAX_STRING_BYTES = 64 * 1024
+_HINT = "Give the path of a GGUF file, or a name from `agentls model list`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ def read_facts(path: Path) -> Facts:
         SettingsError: there is no such file, it cannot be read, or it is not GGUF.
     """
     try:
+        if path.exists() and not path.is_file():  # reading a pipe would wait without end
+            raise SettingsError(f"The weights {path} cannot be read: they are no file.", hint=_HINT)
         with path.open("rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise SettingsError(
@@ -44,7 +47,7 @@ def read_facts(path: Path) -> Facts:
     except OSError as error:
         raise SettingsError(
             f"The weights {path} cannot be read: {error.strerror or error}.",
-            hint="Give the path of a GGUF file, or a name from `agentls model list`.",
+            hint=_HINT,
         ) from error
 
 

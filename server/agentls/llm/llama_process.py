@@ -23,6 +23,8 @@ from agentls.core.errors import ModelError, NoModel
 from agentls.llm.llama_worker import Report, WorkerOptions
 
 _PREFIX = "agentls-llm-"
+_SOCKET_NAME = "llm.sock"
+"""llama.cpp tells a socket by this ending."""
 _MAX_SOCKET_PATH_BYTES = 100
 """Of 104 (macOS) or 108 (Linux) that a Unix socket's address holds."""
 _LOAD_S = 600.0
@@ -30,9 +32,17 @@ _END_S = 1.0
 _MAX_LOG_LINES, _MAX_LINE_CHARS = 50, 300
 _LOG_HEAD = re.compile(r"^[\d.]+ [A-Z] +\w*(?: +[\w ]*)?: *")
 _INHERITED = re.compile(
-    r"PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|VIRTUAL_ENV|PYTHON\w+"
-    r"|LD_LIBRARY_PATH|DYLD_\w+|(?:OMP|GGML|CUDA|HIP|ROCR|HSA|GPU)_\w+"
+    r"PATH|HOME|USER|LOGNAME|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|SYSTEMROOT|VIRTUAL_ENV|PYTHON[A-Z0-9]+"
+    r"|LD_LIBRARY_PATH|DYLD_\w+|(?:OMP|GOMP|GGML|CUDA|HIP|ROCR|HSA|GPU)_\w+"
 )
+_SPINS = {"GOMP_SPINCOUNT": "500"}
+"""How often a thread that waits for another looks before it sleeps; GNU OpenMP's own is 300,000.
+
+llama.cpp's threads wait hundreds of times a token. With anything else running, those that spin take
+the time of the one they wait for, and a reply comes three to twenty times slower; never to spin
+would cost a quarter of the speed where nothing else runs. A variable, because OpenMP reads it once,
+when it is loaded; llama.cpp's own `poll` means nothing where it was built with OpenMP.
+"""
 
 
 class LlamaProcess:
@@ -40,7 +50,7 @@ class LlamaProcess:
 
     def __init__(self, process: asyncio.subprocess.Process, folder: Path, model: str) -> None:
         """Use `start` to get one."""
-        self.socket = folder / "llm.sock"  # llama.cpp tells a socket by this ending
+        self.socket = folder / _SOCKET_NAME
         self._process = process
         self._folder = folder
         self._model = model
@@ -59,31 +69,17 @@ class LlamaProcess:
             NoModel: the engine is not installed, or this platform cannot run it.
             ModelError: the weights cannot be loaded; the text says why.
         """
-        if not hasattr(socket, "AF_UNIX"):
-            raise NoModel(
-                "The embedded model needs Unix sockets, which this platform has not.",
-                hint="Install Ollama instead, or set OPENAI_BASE_URL to a server of your own.",
-                provider="local",
-            )
+        _need_sockets()
         folder = _private_folder()
+        options = WorkerOptions(
+            model=str(weights),
+            socket=str(folder / _SOCKET_NAME),
+            context_tokens=context_tokens,
+            threads=threads,
+            parent_pid=os.getpid(),
+        )
         try:
-            options = WorkerOptions(
-                model=str(weights),
-                socket=str(folder / "llm.sock"),
-                context_tokens=context_tokens,
-                threads=threads,
-                parent_pid=os.getpid(),
-            )
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "agentls.llm.llama_worker", options.to_argument()),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                cwd=folder,
-                env=_environment(os.environ),
-                # A Ctrl-C at the terminal stops a turn and must not take the model down.
-                start_new_session=True,
-            )
+            process = await _spawn(options, folder)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -129,16 +125,14 @@ class LlamaProcess:
         await self._reading
 
     async def _loaded(self) -> None:
-        """Wait for the child's report."""
+        """Wait for the child's report, and for it to be a good one."""
         try:
             async with asyncio.timeout(_LOAD_S):
-                line = await _pipe(self._process.stdout).readline()
+                report = await self._report()
         except TimeoutError:
             raise self._failed(f"it did not load within {_LOAD_S:.0f} s.") from None
-        try:
-            report = Report.from_line(line)
-        except ValueError:
-            raise self._failed(await self.death(_END_S) or "it did not start.") from None
+        if report is None:
+            raise self._failed(await self.death(_END_S) or "it did not start.")
         if report.state == "ready":
             return
         if report.state == "no_engine":
@@ -149,6 +143,21 @@ class LlamaProcess:
             )
         await self.death(_END_S)  # so that the log is whole
         raise self._failed(self._reason() or report.message)
+
+    async def _report(self) -> Report | None:
+        """The child's one line; None when it ended without.
+
+        What a `sitecustomize` or the like prints before the worker has stdout to itself is skipped.
+        """
+        stdout = _pipe(self._process.stdout)
+        while True:
+            try:
+                line = await stdout.readline()
+                if not line:
+                    return None
+                return Report.from_line(line)
+            except ValueError:  # another line, or one too long to be read
+                continue
 
     async def _read_log(self) -> None:
         """Keep the end of the child's log; reading it all keeps the child from blocking."""
@@ -190,6 +199,28 @@ class LlamaProcess:
         )
 
 
+def _need_sockets() -> None:
+    if not hasattr(socket, "AF_UNIX"):
+        raise NoModel(
+            "The embedded model needs Unix sockets, which this platform has not.",
+            hint="Install Ollama instead, or set OPENAI_BASE_URL to a server of your own.",
+            provider="local",
+        )
+
+
+async def _spawn(options: WorkerOptions, folder: Path) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "agentls.llm.llama_worker", options.to_argument()),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=_environment(os.environ),
+        # A Ctrl-C at the terminal stops a turn and must not take the model down.
+        start_new_session=True,
+    )
+
+
 def _pipe(stream: asyncio.StreamReader | None) -> asyncio.StreamReader:
     if stream is None:
         raise RuntimeError("the child was started without pipes")
@@ -200,7 +231,7 @@ def _private_folder() -> Path:
     """A new folder that only this user can enter, short enough for a socket's address."""
     folder = Path(tempfile.gettempdir())
     name = f"{_PREFIX}{os.getpid()}-"
-    if len(os.fsencode(folder / f"{name}xxxxxxxx" / "llm.sock")) > _MAX_SOCKET_PATH_BYTES:
+    if len(os.fsencode(folder / f"{name}xxxxxxxx" / _SOCKET_NAME)) > _MAX_SOCKET_PATH_BYTES:
         folder = Path("/tmp")  # noqa: S108 - the folder made in it is private
     _sweep(folder)
     return Path(tempfile.mkdtemp(prefix=name, dir=folder))
@@ -226,5 +257,9 @@ def _alive(pid: int) -> bool:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """What the child needs of the environment; keys and tokens are not in it."""
-    return {name: value for name, value in environ.items() if _INHERITED.fullmatch(name)}
+    """What the child needs of the environment; keys and tokens are not in it.
+
+    How threads wait is the user's to say, by either variable of OpenMP.
+    """
+    inherited = {name: value for name, value in environ.items() if _INHERITED.fullmatch(name)}
+    return inherited if "OMP_WAIT_POLICY" in inherited else _SPINS | inherited

@@ -1,7 +1,7 @@
 """The embedded model: llama.cpp in a child process, spoken to over a private socket.
 
-Owns which weights a name means, when the child is started (at the first request) and that it is
-replaced when it has died. The wire is `http_model`'s, the process `llama_process`'.
+Owns when the child is started (at the first request) and that it is replaced when it has died.
+What a name means is `local_spec`'s, the wire `http_model`'s, the process `llama_process`'.
 """
 
 from __future__ import annotations
@@ -12,53 +12,22 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentls.core.errors import ModelError, NoModel, SettingsError, StreamBroken
+from agentls.core.errors import ModelError, StreamBroken
 from agentls.core.events import BlockStart, Event, Status
 from agentls.core.ports import Model
-from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolCalling
-from agentls.llm import weights
-from agentls.llm.catalogue import CATALOGUE
+from agentls.core.requests import ModelInfo, ModelRequest
 from agentls.llm.constrained import ConstrainedModel
-from agentls.llm.gguf import read_facts
 from agentls.llm.http_model import HttpModel
 from agentls.llm.llama_process import LlamaProcess
-from agentls.llm.processors import physical_cores
+from agentls.llm.local_spec import PROVIDER, LocalSpec, find
+from agentls.llm.repetition import without_loops
 from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.openai_chat import OpenAIChat
 from agentls.llm.transport import Transport
 
-_PROVIDER = "local"
-_SUFFIX = ".gguf"
 _IDLE_S = 120.0
 """The engine shows progress every few seconds, so a longer silence is a hang."""
 _DEATH_S = 2.0
-_UNKNOWN_CONTEXT_TOKENS = 4096
-_LARGEST_CONTEXT_TOKENS = 8192
-"""Memory and prompt reading grow with it; the user may ask for more."""
-_REPLY_TOKENS = 1024
-_SMALLEST_CALLER_BYTES = 300_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class LocalSpec:
-    """What to load and how; `threads` -1 leaves the number to llama.cpp."""
-
-    weights: Path
-    info: ModelInfo
-    context_tokens: int
-    max_reply_tokens: int = _REPLY_TOKENS
-    threads: int = -1
-
-
-def names_weights(model: str) -> bool:
-    """Whether this is the name of an embedded model: one of the catalogue, or a GGUF file."""
-    return model in CATALOGUE or model.lower().endswith(_SUFFIX)
-
-
-def default_weights(folder: Path) -> str | None:
-    """The best model whose weights are in the folder; None when there is none."""
-    found = weights.installed(folder)
-    return found[0].name if found else None
 
 
 def local_model(
@@ -81,55 +50,6 @@ def local_model(
     if spec.info.capabilities.tool_calling == "constrained":
         return ConstrainedModel(inner)
     return inner
-
-
-def find(
-    model: str, folder: Path, *, threads: int | None = None, context_tokens: int | None = None
-) -> LocalSpec:
-    """What a name means; see `local_model`."""
-    name = model or default_weights(folder) or next(iter(CATALOGUE))
-    entry = CATALOGUE.get(name)
-    if entry is not None:
-        path = folder.absolute() / entry.file
-        if not path.is_file():
-            raise NoModel(
-                f"The weights of {name} are not on this machine.",
-                hint=f"Run `agentls model pull {name}` ({entry.size_bytes / 1e6:,.0f} MB).",
-                provider=_PROVIDER,
-            )
-        wanted, tool_calling, reply = (
-            entry.context_tokens,
-            entry.tool_calling,
-            entry.max_reply_tokens,
-        )
-    elif name.lower().endswith(_SUFFIX):
-        path = Path(name).expanduser().absolute()
-        wanted, tool_calling, reply = _LARGEST_CONTEXT_TOKENS, _likely_calling(path), _REPLY_TOKENS
-    else:
-        raise SettingsError(
-            f"There is no embedded model named {name!r}.",
-            hint=f"Known models: {', '.join(CATALOGUE)}; or give the path of a {_SUFFIX} file.",
-        )
-    trained = read_facts(path).context_tokens or _UNKNOWN_CONTEXT_TOKENS
-    window = min(context_tokens or wanted, trained)
-    info = ModelInfo(
-        provider=_PROVIDER,
-        name=name if entry else path.stem,
-        capabilities=Capabilities(tool_calling=tool_calling, context_window=window),
-    )
-    return LocalSpec(
-        weights=path,
-        info=info,
-        context_tokens=window,
-        max_reply_tokens=reply,
-        threads=threads or physical_cores(),
-    )
-
-
-def _likely_calling(path: Path) -> ToolCalling:
-    """Held to a schema any model can call tools; the smallest do so without sense."""
-    size = path.stat().st_size if path.is_file() else 0
-    return "constrained" if size >= _SMALLEST_CALLER_BYTES else "none"
 
 
 @dataclass(slots=True)
@@ -176,7 +96,7 @@ class LocalModel:
             engine = await self._engine()
             shown = False
             try:
-                async with aclosing(engine.model.stream(request)) as events:
+                async with aclosing(without_loops(engine.model.stream(request))) as events:
                     async for event in events:
                         shown = shown or isinstance(event, BlockStart)
                         yield event
@@ -191,7 +111,7 @@ class LocalModel:
                     raise StreamBroken(
                         f"The embedded model {self.info.name} stopped: {death}",
                         hint="The next request starts it again.",
-                        provider=_PROVIDER,
+                        provider=PROVIDER,
                     ) from error
 
     async def aclose(self) -> None:
@@ -248,7 +168,7 @@ class LocalModel:
         process = await self._start()
         transport = Transport(
             "http://local/v1",
-            provider=_PROVIDER,
+            provider=PROVIDER,
             # A connection is cheap here, and the engine closes idle ones without notice.
             headers={"Connection": "close"},
             uds=process.socket,
@@ -257,7 +177,7 @@ class LocalModel:
         )
         scheme = OpenAIChat(
             self.info.name,
-            provider=_PROVIDER,
+            provider=PROVIDER,
             # Progress while the prompt is read tells a slow engine from a dead one.
             extra_body={"return_progress": True, "cache_prompt": True},
         )
@@ -273,7 +193,7 @@ class LocalModel:
 
 
 def _shut_down() -> ModelError:
-    return ModelError("The embedded model was shut down.", provider=_PROVIDER)
+    return ModelError("The embedded model was shut down.", provider=PROVIDER)
 
 
 def _note_failure(task: asyncio.Task[_Engine]) -> None:
@@ -283,5 +203,7 @@ def _note_failure(task: asyncio.Task[_Engine]) -> None:
 
 
 async def _end(engine: _Engine) -> None:
-    await engine.model.aclose()
-    await engine.process.stop()
+    try:
+        await engine.model.aclose()
+    finally:  # whatever keeps the connections from closing, the child must not stay
+        await engine.process.stop()

@@ -84,7 +84,7 @@ async def ollama_models(config: ProviderConfig) -> list[str]:
 
 
 def _is_embedded(model: str) -> bool:
-    from agentls.llm.local import names_weights
+    from agentls.llm.local_spec import names_weights
 
     return names_weights(model)
 
@@ -144,7 +144,7 @@ async def _found_key(configs: Mapping[str, ProviderConfig], model: str) -> Choic
 async def _embedded(configs: Mapping[str, ProviderConfig], model: str) -> Choice | str:
     if importlib.util.find_spec("xllamacpp") is None:
         return "the embedded model: the package for it is not installed"
-    from agentls.llm.local import default_weights
+    from agentls.llm.local_spec import default_weights
 
     config = configs.get("local", ProviderConfig())
     name = default_weights(config.models_folder) if config.models_folder else None

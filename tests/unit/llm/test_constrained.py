@@ -165,6 +165,27 @@ async def test_a_server_that_ignores_the_schema_answers_in_plain_text() -> None:
     assert events == [*text(0, "Just ", "words."), USAGE, FINISHED]
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"tool": "read_file", "arguments": {"path": "a"}}',
+        '{"arguments": {"path": "a"}, "tool": "read_file"}',
+    ],
+)
+async def test_without_tools_what_looks_like_a_call_is_text(reply: str) -> None:
+    request = asking(Message.of("user", "hi"), tools=())
+    events = await stream([*text(0, reply), USAGE, FINISHED], request)
+    assert events == [*text(0, reply), USAGE, FINISHED]
+
+
+async def test_half_characters_in_a_call_are_mended() -> None:
+    events = await stream([*text(0, r'{"tool": "\ud800", "arguments": {}}'), USAGE, FINISHED])
+    assert events == [*call("\ufffd", "{}"), USAGE, USE]
+    reply = r'{"arguments": {"path": "\ud800"}, "tool": "read_file"}'
+    events = await stream([*text(0, reply), USAGE, FINISHED])
+    assert events == [*call("read_file", '{"path": "\ufffd"}'), USAGE, USE]
+
+
 async def test_a_call_cut_at_the_token_limit_is_aborted() -> None:
     reply = text(0, '{"tool": "read_file", "arguments": {"path": "a.p')
     events = await stream([*reply, USAGE, CUT])

@@ -138,3 +138,10 @@ def test_keys_in_the_other_order_are_read_at_the_end() -> None:
 @pytest.mark.parametrize("text", ["", "  ", "{", '{ "', '{"to', '{"tool": "gr', '{"answer"'])
 def test_a_reply_that_hardly_began_is_incomplete(text: str) -> None:
     assert parse([text]) == ("", [], False)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("name", [r"\q", r"\u12"])
+def test_a_name_that_is_no_json_makes_it_an_answer_as_it_stands(name: str, size: int) -> None:
+    text = f'{{"tool": "{name}", "arguments": {{"a": 1}}}}'
+    assert parse([text[at : at + size] for at in range(0, len(text), size)]) == (text, [], True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
 
@@ -80,6 +81,14 @@ def test_no_bytes_make_it_fail(tmp_path_factory: pytest.TempPathFactory, data: b
 def test_another_kind_of_file_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(SettingsError, match="is not a GGUF file"):
         facts(tmp_path, data)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.gguf")
+    for path in (tmp_path / "pipe.gguf", Path(os.devnull), tmp_path):
+        with pytest.raises(SettingsError, match="they are no file"):
+            read_facts(path)
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -15,14 +15,8 @@ from agentls.core.requests import Capabilities, ModelInfo, ModelRequest
 from agentls.llm.catalogue import CATALOGUE
 from agentls.llm.constrained import ConstrainedModel
 from agentls.llm.llama_process import LlamaProcess
-from agentls.llm.local import (
-    LocalModel,
-    LocalSpec,
-    default_weights,
-    find,
-    local_model,
-    names_weights,
-)
+from agentls.llm.local import LocalModel, local_model
+from agentls.llm.local_spec import LocalSpec, default_weights, find, names_weights
 from agentls.llm.processors import physical_cores
 
 

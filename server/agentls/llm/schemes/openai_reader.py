@@ -18,6 +18,7 @@ from agentls.llm.blocks import Numbers, Prose
 from agentls.llm.redaction import Redactor
 from agentls.llm.schemes.openai_calls import Calls
 from agentls.llm.schemes.openai_chunks import Malformed, choice_of, fragments_of, text_of, usage_of
+from agentls.llm.schemes.prompt_progress import PromptProgress
 from agentls.llm.sse import Frame, FrameTooLong, SSEDecoder
 
 _CUT = {"length", "max_tokens", "model_length"}
@@ -39,6 +40,7 @@ class ChatReader:
         self._numbers = Numbers()
         self._prose = Prose(self._numbers, provider)
         self._calls = Calls(self._numbers, new_id)
+        self._progress = PromptProgress()
         self._usage = Usage()
         self._finish = ""
         self._refused = False
@@ -144,6 +146,8 @@ class ChatReader:
             raise self._broken(f"gave up on the reply ({self._finish})")
 
     def _parts(self, chunk: object, default_finish: str) -> Iterator[Event]:
+        if reading := self._progress.read(chunk):
+            yield reading
         self._usage = usage_of(chunk) or self._usage
         choice = choice_of(chunk, first=not (self._numbers.taken or self._calls.any))
         if choice is None:
