@@ -219,12 +219,20 @@ async def test_the_child_dies_with_its_parent(
     parent.send_signal(ending)
     started = time.monotonic()
     await parent.wait()
-    _, alive = await asyncio.to_thread(psutil.wait_procs, found, 5)
-    took_s = time.monotonic() - started
+    while any(map(runs, found)) and time.monotonic() < started + 2:  # noqa: ASYNC110 - nor for this
+        await asyncio.sleep(0.005)
+    alive = [child for child in found if runs(child)]
     for child in alive:
         child.kill()
     assert alive == []
-    assert took_s < 2
+
+
+def runs(child: psutil.Process) -> bool:
+    """Whether a process is there and alive: init may take its time to collect a dead one."""
+    try:
+        return child.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 # --- tool calls ------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from agentls.core.wording import path_note
 if TYPE_CHECKING:
     from rich.console import Console
 
-_QUESTION = "Allow? [y]es once, [a]lways, [n]o, never (then Enter): "
+_QUESTION = "Allow? [y]es once, [a]lways, [n]o, never: "
 _WORDS: dict[str, Answer] = {
     "y": "allow_once",
     "yes": "allow_once",
