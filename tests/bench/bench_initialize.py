@@ -3,7 +3,7 @@
 Both are started in turns, so that whatever else the machine does meets both. Prints one JSON
 object; the target is a ratio of at most 1.15.
 
-    python tests/bench/bench_initialize.py [ROUNDS]
+    python tests/bench initialize
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pygls.lsp.server import LanguageServer
 LanguageServer("bare", "1").start_io()
 """
 TARGET_RATIO = 1.15
+ROUNDS = 12
 
 # A part of what editors announce.
 CAPABILITIES = {
@@ -83,7 +84,7 @@ def resident_mb(pid: int) -> float:
 
 def main() -> None:
     """Measure in turns and print medians."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 12
+    rounds = ROUNDS
     ours, bare = [sys.executable, "-m", "agentls", "serve"], [sys.executable, "-c", BARE]
     results: dict[str, list[tuple[float, float]]] = {"agentls": [], "bare": []}
     with tempfile.TemporaryDirectory() as folder:
