@@ -174,7 +174,7 @@ async def test_the_loop_stays_free_while_a_command_floods(shell: Subprocesses) -
         start = time.perf_counter()
         await asyncio.sleep(0.005)
         longest = max(longest, time.perf_counter() - start)
-    assert longest < 1.0
+    assert longest < 0.5
 
 
 async def test_the_end_of_long_output_is_kept(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ async def test_cancelling_a_plain_command_ends_it_in_time(shell: Subprocesses, m
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert time.perf_counter() - start < 2.0
+    assert time.perf_counter() - start < 0.4
 
 
 async def test_a_cancel_at_any_moment_leaves_nothing(shell: Subprocesses, mark: str) -> None:
