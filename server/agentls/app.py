@@ -183,7 +183,7 @@ class App:
 
     def _pipeline(self, info: ModelInfo) -> Pipeline:
         match info.capabilities.tool_calling:
-            case "native":
+            case "native" | "text":
                 return ReAct()
             case "constrained":
                 return ReAct(self._shown_passages(info, limit=3))

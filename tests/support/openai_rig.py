@@ -14,6 +14,7 @@ from agentls.core.messages import Message
 from agentls.core.requests import ModelInfo, ModelRequest
 from agentls.llm.http_model import HttpModel
 from agentls.llm.retry import RetryPolicy
+from agentls.llm.scheme import Scheme
 from agentls.llm.schemes.openai_chat import OpenAIChat
 from agentls.llm.transport import Transport
 from support.reply_events import FINISHED, text
@@ -27,9 +28,10 @@ HELLO = [*text(0, "hello", " world"), USAGE, FINISHED]
 
 @dataclass
 class Rig:
-    """A model of the provider "fake" at a base URL."""
+    """A model of the provider "fake" at a base URL; by default it speaks chat completions."""
 
     url: str
+    scheme: Scheme = field(default_factory=lambda: OpenAIChat("m", provider="fake"))
     idle_s: float = 30.0
     waits: list[float] = field(default_factory=list)
 
@@ -47,7 +49,7 @@ class Rig:
             idle_s=self.idle_s,
         )
         info = ModelInfo(provider="fake", name="m")
-        model = HttpModel(info, OpenAIChat("m", provider="fake"), transport)
+        model = HttpModel(info, self.scheme, transport)
         try:
             yield model
         finally:

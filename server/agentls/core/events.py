@@ -25,7 +25,10 @@ class Ping(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens of one request. `input_tokens` includes those read from and written to the cache."""
+    """Tokens of one request. `input_tokens` includes those read from and written to the cache.
+
+    `output_tokens` includes `reasoning_tokens`. `cost_usd` is None where the price is not known.
+    """
 
     type: Literal["usage"] = "usage"
     input_tokens: int = 0
@@ -33,26 +36,35 @@ class Usage(Frozen):
     cache_read_tokens: int = 0
     cache_creation_tokens: int = 0
     reasoning_tokens: int = 0
+    cost_usd: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        """Totals over several requests."""
+        """Totals over several requests. One cost that is not known makes the total unknown."""
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_creation_tokens=self.cache_creation_tokens + other.cache_creation_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cost_usd=_total_usd(self, other),
         )
+
+
+def _total_usd(one: Usage, other: Usage) -> float | None:
+    counted = [usage for usage in (one, other) if usage != Usage()]
+    costs = [usage.cost_usd for usage in counted if usage.cost_usd is not None]
+    return sum(costs) if costs and len(costs) == len(counted) else None
 
 
 class Status(Frozen):
     """Something a person should see: a retry, a switch, a warning, the end of one model reply.
 
-    `state` "finished" ends every complete model stream; `stop_reason` then says why it ended.
+    `state` "switching" means that another provider is asked from here on; "finished" ends every
+    complete model stream, and `stop_reason` then says why it ended.
     """
 
     type: Literal["status"] = "status"
-    state: Literal["requesting", "retrying", "warning", "finished"]
+    state: Literal["requesting", "retrying", "switching", "warning", "finished"]
     message: str = ""
     stop_reason: StopReason | Literal["tool_use"] | None = None
 

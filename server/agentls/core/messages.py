@@ -89,7 +89,8 @@ class ToolCall(Frozen):
 
     `arguments` is always a JSON object, so that a history holding the call can be replayed to any
     provider. When the model wrote something else, `arguments` is empty and `invalid` keeps the raw
-    text: the tool node answers such a call with an error the model can repair.
+    text: the tool node answers such a call with an error the model can repair. `signature` is what
+    a provider signed the call with, to be sent back to that provider as it came.
     """
 
     kind: Literal["tool_call"] = "tool_call"
@@ -97,21 +98,23 @@ class ToolCall(Frozen):
     name: str
     arguments: dict[str, JsonValue] = Field(default_factory=dict)
     invalid: str | None = None
+    signature: str | None = None
 
     @classmethod
-    def parse(cls, call_id: str, name: str, raw: str) -> ToolCall:
+    def parse(cls, call_id: str, name: str, raw: str, *, signature: str | None = None) -> ToolCall:
         """Build a call from the argument text a model streamed; empty text means no arguments."""
+        call = cls(call_id=call_id, name=name, signature=signature)
         if not raw.strip():
-            return cls(call_id=call_id, name=name)
+            return call
         try:
             value = json.loads(raw)
             # NaN and lone surrogates are no JSON that anyone else would take.
             json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
-            return cls(call_id=call_id, name=name, invalid=raw)
+            return call.model_copy(update={"invalid": raw})
         if not isinstance(value, dict) or deeper_than(value, _MAX_NESTING):
-            return cls(call_id=call_id, name=name, invalid=raw)
-        return cls(call_id=call_id, name=name, arguments=value)
+            return call.model_copy(update={"invalid": raw})
+        return call.model_copy(update={"arguments": value})
 
 
 class ToolResult(Frozen):
@@ -139,9 +142,14 @@ class FileDiff(Frozen):
 
 
 class Reasoning(Frozen):
-    """The model's thinking, replayed verbatim and in order to the provider that wrote it."""
+    """The model's thinking, replayed verbatim and in order to the provider that wrote it.
+
+    `signature` vouches for `text`; `encrypted` is thinking that only the provider can read;
+    `item_id` is its own name for the item. `provider` says whose all of this is.
+    """
 
     kind: Literal["reasoning"] = "reasoning"
+    item_id: str = ""
     text: str = ""
     signature: str | None = None
     encrypted: str | None = None

@@ -21,9 +21,10 @@ from agentls.core.events import (
 from agentls.core.messages import ToolCall
 from agentls.core.ports import Model
 from agentls.core.requests import ModelInfo, ModelRequest
-from agentls.llm.blocks import Numbers, Prose, new_call_id, without_halves
+from agentls.llm.blocks import Numbers, Prose, new_call_id
 from agentls.llm.constrained_json import Answer, Arguments, CallStart, Part, ReplyParser
 from agentls.llm.constrained_prompt import reply_schema, rewritten, with_tools
+from agentls.llm.halves import without_halves
 
 
 class ConstrainedModel:

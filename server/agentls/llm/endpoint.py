@@ -11,6 +11,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import httpx
 from pydantic import SecretStr
@@ -24,6 +25,8 @@ _CARRIES_KEY = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _KEY_LENGTH = 16
 """A header as long as this may hold a key whatever its name is."""
 _MAX_PORT = 65_535
+_AUTHORIZATION = "Authorization"
+_VERSION = re.compile(r"v\d\w*")
 _LIMITS = httpx.Limits(keepalive_expiry=30.0)
 """Tools run for a while between two requests; a new TLS connection would take some 100 ms."""
 
@@ -42,9 +45,12 @@ class Endpoint:
         provider: str,
         headers: Mapping[str, str] | None = None,
         api_key: SecretStr | None = None,
+        key_header: str = _AUTHORIZATION,
         uds: Path | None = None,
     ) -> None:
         """`headers` win over those made here; `uds` replaces the URL's host.
+
+        `key_header` carries the key: as a bearer token in `Authorization`, else as it is.
 
         Raises:
             SettingsError: the URL cannot be one.
@@ -54,7 +60,12 @@ class Endpoint:
         self._extra = dict(headers or {})
         key = api_key.get_secret_value().strip() if api_key else ""
         basic = base64.b64encode(f"{user}:{password}".encode()).decode() if user or password else ""
-        self._authorization = f"Basic {basic}" if basic else f"Bearer {key}" if key else ""
+        self._authorization: dict[str, str] = {}
+        if basic:
+            self._authorization[_AUTHORIZATION] = f"Basic {basic}"
+        elif key:
+            bearer = key_header == _AUTHORIZATION
+            self._authorization[key_header] = f"Bearer {key}" if bearer else key
         secret_headers = [
             value
             for name, value in self._extra.items()
@@ -70,8 +81,17 @@ class Endpoint:
         )
 
     def url(self, path: str) -> httpx.URL:
-        """The address of a path below the base URL; a query of the base URL stays."""
-        return self._url.copy_with(path=self._url.path.rstrip("/") + path)
+        """The address of a path below the base URL; the queries of both are sent.
+
+        A base URL that ends with the version the path begins with is taken as it is meant.
+        """
+        path, _, query = path.partition("?")
+        base = self._url.path.rstrip("/")
+        version, slash, rest = path[1:].partition("/")
+        if slash and _VERSION.fullmatch(version) and base.endswith(f"/{version}"):
+            path = f"/{rest}"
+        url = self._url.copy_with(path=base + path)
+        return url.copy_merge_params(dict(parse_qsl(query))) if query else url
 
     def headers(self) -> dict[str, str]:
         """Headers of every request.
@@ -85,8 +105,8 @@ class Endpoint:
             "Accept-Encoding": "identity",
             "User-Agent": f"agentls/{__version__}",
         }
-        if self._authorization:
-            headers["Authorization"] = self._authorization
+        given = {name.lower() for name in self._extra}
+        headers |= {name: v for name, v in self._authorization.items() if name.lower() not in given}
         headers |= self._extra
         texts = [text for pair in headers.items() for text in pair]
         if not all(text.isascii() and text.isprintable() for text in texts):

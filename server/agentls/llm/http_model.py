@@ -12,12 +12,15 @@ from collections.abc import AsyncGenerator, AsyncIterator
 
 from pydantic import JsonValue
 
-from agentls.core.errors import ModelError, StreamBroken
-from agentls.core.events import Event, Ping, Status
+from agentls.core.errors import BadRequest, ModelError, StreamBroken
+from agentls.core.events import Event, Ping, Status, Usage
 from agentls.core.media import check_media
 from agentls.core.messages import Message
 from agentls.core.requests import ModelInfo, ModelRequest
+from agentls.llm.options import fitted
+from agentls.llm.prices import priced
 from agentls.llm.scheme import Scheme
+from agentls.llm.signatures import is_rejected, without_thinking
 from agentls.llm.transport import Transport
 
 
@@ -29,6 +32,7 @@ class HttpModel:
         self._info = info
         self._scheme = scheme
         self._transport = transport
+        self._told_notes: set[str] = set()
 
     @property
     def info(self) -> ModelInfo:
@@ -40,7 +44,9 @@ class HttpModel:
 
         As long as nothing but pings was given, a failure that may pass is tried again by the
         transport's policy, announced by `Status(state="retrying")`. Afterwards it is a broken
-        stream and left to the agent: what was said must not be said twice.
+        stream and left to the agent: what was said must not be said twice. Options the model does
+        not take are left out, announced once by `Status(state="warning")`. Thinking that the
+        provider rejects is left out in one more try.
 
         Raises:
             ModelError: classified, without secrets.
@@ -48,6 +54,27 @@ class HttpModel:
         for item in request.items:
             if isinstance(item, Message):
                 check_media(self._info, item.content)
+        request, notes = fitted(request, self._info, self._scheme.options)
+        for note in notes:
+            if note not in self._told_notes:
+                self._told_notes.add(note)
+                yield Status(state="warning", message=note)
+        try:
+            async with contextlib.aclosing(self._patiently(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        except BadRequest as error:
+            if not is_rejected(error, request, self._info.provider):
+                raise
+            message = f"{error.message} Asking again without its earlier thinking."
+        yield Status(state="retrying", message=message)
+        async with contextlib.aclosing(self._patiently(without_thinking(request))) as events:
+            async for event in events:
+                yield event
+
+    async def _patiently(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
+        """One reply, asked for again as long as nothing of it was shown."""
         body = self._scheme.build(request)
         retry = self._transport.retry
         attempt = 1
@@ -57,7 +84,7 @@ class HttpModel:
                 async with contextlib.aclosing(self._attempt(body)) as events:
                     async for event in events:
                         shown = shown or not isinstance(event, Ping)
-                        yield event
+                        yield self._priced(event)
                 return
             except ModelError as error:
                 failure = self._told(error, shown)
@@ -73,6 +100,9 @@ class HttpModel:
                 f"(attempt {attempt} of {retry.attempts}).",
             )
             await retry.sleep(delay_s)
+
+    def _priced(self, event: Event) -> Event:
+        return priced(event, self._info.capabilities.price) if isinstance(event, Usage) else event
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from agentls.core.events import Event
-from agentls.core.requests import ModelRequest
+from agentls.core.requests import ModelRequest, Option
 
 
 class Reader(Protocol):
@@ -49,10 +49,14 @@ class Scheme(Protocol):
 
     @property
     def path(self) -> str:
-        """Where requests go, below the base URL; starts with a slash."""
+        """Where requests go, below the base URL; starts with a slash and may end with a query."""
+
+    @property
+    def options(self) -> frozenset[Option]:
+        """What the format can carry of what a request may set."""
 
     def build(self, request: ModelRequest) -> dict[str, JsonValue]:
-        """The request body.
+        """The request body, with no option but those in `options`.
 
         Raises:
             BadRequest: the request holds something the format cannot carry.

@@ -41,6 +41,7 @@ class Transport:
         provider: str,
         headers: Mapping[str, str] | None = None,
         api_key: SecretStr | None = None,
+        key_header: str = "Authorization",
         uds: Path | None = None,
         retry: RetryPolicy | None = None,
         client: httpx.AsyncClient | None = None,
@@ -53,7 +54,8 @@ class Transport:
             base_url: as the OpenAI SDK takes it, usually ending in /v1; paths are appended.
             provider: the name used in messages.
             headers: sent with every request; they win over the defaults.
-            api_key: sent as a bearer token.
+            api_key: sent in `key_header`; there as a bearer token if that is `Authorization`.
+            key_header: see above.
             uds: a Unix socket to connect to instead of the URL's host.
             retry: when `HttpModel` asks again.
             client: used instead of an own one; it stays its owner's to close.
@@ -64,7 +66,12 @@ class Transport:
             SettingsError: the URL cannot be one.
         """
         self._endpoint = Endpoint(
-            base_url, provider=provider, headers=headers, api_key=api_key, uds=uds
+            base_url,
+            provider=provider,
+            headers=headers,
+            api_key=api_key,
+            key_header=key_header,
+            uds=uds,
         )
         self.retry = retry or RetryPolicy()
         self.redact = self._endpoint.redact

@@ -184,6 +184,7 @@ async def test_json_is_the_events_then_the_result_in_ascii_lines() -> None:
             "cache_read_tokens": 0,
             "cache_creation_tokens": 0,
             "reasoning_tokens": 0,
+            "cost_usd": None,
         },
         "sessionId": "s1",
         "files": ["a.py"],

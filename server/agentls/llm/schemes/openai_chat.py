@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agentls.core.requests import ModelRequest, ToolDefinition
+from agentls.core.requests import ModelRequest, Option, ToolDefinition
 from agentls.llm.blocks import new_call_id
 from agentls.llm.schemes.openai_messages import to_messages
 from agentls.llm.schemes.openai_reader import ChatReader
@@ -21,6 +21,18 @@ class OpenAIChat:
     """A `llm.scheme.Scheme`."""
 
     path = "/chat/completions"
+    options: frozenset[Option] = frozenset(
+        {
+            "max_tokens",
+            "temperature",
+            "top_p",
+            "seed",
+            "stop",
+            "effort",
+            "response_schema",
+            "tools",
+        }
+    )
 
     def __init__(
         self,
@@ -68,8 +80,14 @@ class OpenAIChat:
             body[self._max_tokens_key] = request.max_tokens
         if request.temperature is not None:
             body["temperature"] = request.temperature
+        if request.top_p is not None:
+            body["top_p"] = request.top_p
         if request.seed is not None:
             body["seed"] = request.seed
+        if request.stop:
+            body["stop"] = list(request.stop)
+        if request.effort is not None:
+            body["reasoning_effort"] = request.effort
         if request.response_schema is not None:
             body["response_format"] = {
                 "type": "json_schema",

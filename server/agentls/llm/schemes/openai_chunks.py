@@ -5,23 +5,28 @@ Knows the field names of OpenAI and of those who imitate it; keeps no state.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from agentls.core.events import Usage
-from agentls.llm.blocks import without_halves
+from agentls.llm.fields import (
+    Malformed,
+    Object,
+    as_json,
+    count,
+    details,
+    object_or_none,
+    objects,
+    text,
+    whole_text,
+)
+from agentls.llm.halves import without_halves
 from agentls.llm.schemes.openai_calls import Fragment
 
 _MAX_INDEX_DIGITS = 9
 
 Said = Literal["text", "thinking", "refusal"]
-Object = dict[str, object]
-
-
-class Malformed(ValueError):
-    """A field has a type it cannot have; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,23 +37,19 @@ class Choice:
     finish: str
 
 
-def choice_of(chunk: object, *, first: bool) -> Choice | None:
+def choice_of(chunk: Object, *, first: bool) -> Choice | None:
     """The choice in a chunk; None when it has none, as chunks of usage and metadata do.
 
     `message` stands in for `delta` when nothing came before (`first`): a whole reply that was not
     streamed. Later it repeats what the deltas said.
     """
-    if not isinstance(chunk, dict):
-        raise Malformed("not an object")
-    choices = _list(chunk, "choices")
+    choices = objects(chunk, "choices")
     for choice in choices:
-        if not isinstance(choice, dict):
-            raise Malformed("choices")
         if len(choices) == 1 or choice.get("index") in (0, None):
-            delta = _object(choice, "delta")
+            delta = object_or_none(choice, "delta")
             if delta is None and first:
-                delta = _object(choice, "message")
-            return Choice(delta or {}, _text(choice, "finish_reason"))
+                delta = object_or_none(choice, "message")
+            return Choice(delta or {}, text(choice, "finish_reason"))
     return None
 
 
@@ -63,67 +64,56 @@ def text_of(delta: Object) -> Iterator[tuple[Said, str]]:
         for part in content:
             yield from _part(part)
     else:
-        yield "text", _text(delta, "content")
-    yield "refusal", _text(delta, "refusal")
+        yield "text", text(delta, "content")
+    yield "refusal", text(delta, "refusal")
 
 
 def fragments_of(delta: Object) -> list[Fragment]:
     """Pieces of tool calls of a delta; the older `function_call` counts as one."""
-    entries = _list(delta, "tool_calls")
-    legacy = _object(delta, "function_call")
+    entries = objects(delta, "tool_calls")
+    legacy = object_or_none(delta, "function_call")
     if legacy and not entries:
         entries = [{"index": 0, "function": legacy}]
     return [_fragment(entry) for entry in entries]
 
 
-def usage_of(chunk: object) -> Usage | None:
+def usage_of(chunk: Object) -> Usage | None:
     """Token counts, if the chunk has them; Groq once sent them in a field of its own."""
-    if not isinstance(chunk, dict):
-        return None
     usage = chunk.get("usage")
     groq = chunk.get("x_groq")
     if not usage and isinstance(groq, dict):
         usage = groq.get("usage")
     if not isinstance(usage, dict) or not usage:
         return None
-    sent = _details(usage, "prompt_tokens_details")
-    made = _details(usage, "completion_tokens_details")
+    sent = details(usage, "prompt_tokens_details")
+    made = details(usage, "completion_tokens_details")
     return Usage(
-        input_tokens=_count(usage.get("prompt_tokens")),
-        output_tokens=_count(usage.get("completion_tokens")),
-        cache_read_tokens=_count(sent.get("cached_tokens"))
-        or _count(usage.get("prompt_cache_hit_tokens"))
-        or _count(usage.get("cached_tokens")),
-        cache_creation_tokens=_count(sent.get("cache_write_tokens")),
-        reasoning_tokens=_count(made.get("reasoning_tokens")),
+        input_tokens=count(usage.get("prompt_tokens")),
+        output_tokens=count(usage.get("completion_tokens")),
+        cache_read_tokens=count(sent.get("cached_tokens"))
+        or count(usage.get("prompt_cache_hit_tokens"))
+        or count(usage.get("cached_tokens")),
+        cache_creation_tokens=count(sent.get("cache_write_tokens")),
+        reasoning_tokens=count(made.get("reasoning_tokens")),
     )
 
 
-def _fragment(entry: object) -> Fragment:
-    if not isinstance(entry, dict):
-        raise Malformed("tool_calls")
+def _fragment(entry: Object) -> Fragment:
     index = entry.get("index")
     if isinstance(index, str) and index.isdecimal() and len(index) <= _MAX_INDEX_DIGITS:
         index = int(index)
     call_id = entry.get("id")
-    function = _object(entry, "function") or {}
+    function = object_or_none(entry, "function") or {}
     arguments = function.get("arguments")
     whole = arguments is not None and not isinstance(arguments, str)
     return Fragment(
         index=index if isinstance(index, int) else None,
         # No text follows that could bring the other half of a character.
         call_id="" if call_id is None else without_halves(str(call_id)),
-        name=without_halves(_text(function, "name")),
-        arguments=_json(arguments) if whole else str(arguments or ""),
+        name=whole_text(function, "name"),
+        arguments=as_json(arguments, "arguments") if whole else str(arguments or ""),
         whole=whole,
     )
-
-
-def _json(arguments: object) -> str:
-    try:
-        return json.dumps(arguments)
-    except RecursionError:
-        raise Malformed("arguments") from None
 
 
 def _part(part: object) -> Iterator[tuple[Said, str]]:
@@ -135,45 +125,9 @@ def _part(part: object) -> Iterator[tuple[Said, str]]:
         inner = part.get("thinking")
         if isinstance(inner, list):
             for piece in inner:
-                for _, text in _part(piece):
-                    yield kind, text
+                for _, said in _part(piece):
+                    yield kind, said
         else:
-            yield kind, _text(part, "thinking") or _text(part, "text")
+            yield kind, text(part, "thinking") or text(part, "text")
     else:
         raise Malformed("content")
-
-
-def _text(holder: Object, key: str) -> str:
-    value = holder.get(key)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise Malformed(key)
-    return value
-
-
-def _list(holder: Object, key: str) -> list[object]:
-    value = holder.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise Malformed(key)
-    return value
-
-
-def _object(holder: Object, key: str) -> Object | None:
-    value = holder.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        raise Malformed(key)
-    return value
-
-
-def _details(usage: Object, key: str) -> Object:
-    value = usage.get(key)
-    return value if isinstance(value, dict) else {}
-
-
-def _count(value: object) -> int:
-    return max(value, 0) if isinstance(value, int) else 0

@@ -7,14 +7,11 @@ right behind it. Knows nothing of sampling, tools or HTTP.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from pydantic import JsonValue
 
-from agentls.core.errors import BadRequest
 from agentls.core.messages import (
     AudioBlock,
     ContentBlock,
@@ -27,12 +24,9 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
+from agentls.llm.content import base64_of, data_url, leading_rules, only_text, tool_name
 
 Object = dict[str, JsonValue]
-
-_UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_-]")
-_MAX_NAME_CHARS = 64
-"""What OpenAI takes as the name of a function."""
 
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 
@@ -68,20 +62,16 @@ def to_messages(
     Raises:
         BadRequest: the format cannot carry a block.
     """
-    rules = [system] if system else []
-    at = 0
-    while at < len(items) and isinstance(first := items[at], Message) and first.role == "system":
-        rules.append(first.text)
-        at += 1
+    rules, rest = leading_rules(system, items)
     # Templates of several local models allow one system message, at the top.
     messages: list[JsonValue] = []
     if rules:
-        messages.append({"role": "system", "content": "\n\n".join(rules)})
+        messages.append({"role": "system", "content": rules})
     reply = _Reply()
-    for item in items[at:]:
+    for item in rest:
         match item:
             case Message(role="assistant"):
-                if text := _only_text(item, provider):
+                if text := only_text(item, provider):
                     reply.texts.append(text)
             case ToolCall():
                 reply.calls.append(_call(item))
@@ -99,26 +89,18 @@ def _said(item: Message | ToolResult, provider: str) -> Object:
     if isinstance(item, ToolResult):
         return {"role": "tool", "tool_call_id": item.call_id, "content": item.content}
     if item.role == "system":
-        return {"role": "system", "content": _only_text(item, provider)}
+        return {"role": "system", "content": only_text(item, provider)}
     if all(isinstance(block, TextBlock) for block in item.content):
         return {"role": "user", "content": item.text}
     return {"role": "user", "content": [_part(block, provider) for block in item.content]}
 
 
-def _only_text(message: Message, provider: str) -> str:
-    if not all(isinstance(block, TextBlock) for block in message.content):
-        _refuse(provider, f"only text from the {message.role}")
-    return message.text
-
-
 def _call(call: ToolCall) -> Object:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
-    # A name that a model made up is refused by servers, and with it the rest of the conversation.
-    name = _UNNAMEABLE.sub("_", call.name)[:_MAX_NAME_CHARS]
     return {
         "id": call.call_id,
         "type": "function",
-        "function": {"name": name or "_", "arguments": arguments},
+        "function": {"name": tool_name(call.name), "arguments": arguments},
     }
 
 
@@ -127,29 +109,18 @@ def _part(block: ContentBlock, provider: str) -> Object:
         case TextBlock():
             return {"type": "text", "text": block.text}
         case ImageBlock():
-            url = block.url or _data_url(block, provider)
+            url = block.url or data_url(block, provider)
             return {"type": "image_url", "image_url": {"url": url}}
         case AudioBlock():
-            if block.data is None:
-                _refuse(provider, "sounds only inline, not by their address")
             kind = block.mime_type.partition(";")[0].rpartition("/")[2]
-            audio: Object = {"data": block.data, "format": _AUDIO_FORMATS.get(kind, kind)}
+            audio: Object = {
+                "data": base64_of(block, provider),
+                "format": _AUDIO_FORMATS.get(kind, kind),
+            }
             return {"type": "input_audio", "input_audio": audio}
         case DocumentBlock():
-            if block.data is None:
-                _refuse(provider, "documents only inline, not by their address")
             file: Object = {
                 "filename": block.name or "document",
-                "file_data": _data_url(block, provider),
+                "file_data": data_url(block, provider),
             }
             return {"type": "file", "file": file}
-
-
-def _data_url(block: ImageBlock | DocumentBlock, provider: str) -> str:
-    if block.data is None:
-        _refuse(provider, "no content that is empty")
-    return f"data:{block.mime_type};base64,{block.data}"
-
-
-def _refuse(provider: str, takes: str) -> NoReturn:
-    raise BadRequest(f"{provider} takes {takes}.", provider=provider)
