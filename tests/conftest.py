@@ -1,3 +1,8 @@
 """Fixtures that several folders of tests need."""
 
-pytest_plugins = ["support.models"]
+import os
+
+# Whatever the developer keeps in a keyring is none of the tests' business.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.null.Keyring"
+
+pytest_plugins = ["support.models", "support.peers", "support.proofs"]

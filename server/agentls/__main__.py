@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agentls.cli.arguments import Arguments, parse
 from agentls.cli.streams import Output, OutputLost, discard, prepare_streams
+from agentls.hardening import forbid_inspection
 
 if TYPE_CHECKING:
     from agentls.cli.start import Environment
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and give its exit code. Argument errors exit with 2 at once."""
+    forbid_inspection()
     stdout, stderr = prepare_streams()
     try:
         arguments = _parse(argv, stdout)
@@ -79,6 +81,18 @@ def _command(arguments: Arguments) -> Callable[[Environment], int]:
             from agentls.cli.models import show
 
             return show
+        case "key set":
+            from agentls.cli.keys import store
+
+            return store
+        case "key list":
+            from agentls.cli.keys import show as show_keys
+
+            return show_keys
+        case "key delete":
+            from agentls.cli.keys import delete
+
+            return delete
         case "repl" | "serve":  # `main` has served already
             from agentls.cli.repl import repl
 

@@ -9,14 +9,18 @@ from importlib import resources
 from pathlib import Path
 
 from platformdirs import user_cache_path
+from pydantic import SecretStr
 
 from agentls.agent.pipeline import FromPassages, Pipeline, ReAct, ShownPassages
 from agentls.agent.session import Agent, Session
 from agentls.agent.turn import Limits
+from agentls.core.errors import NoModel, Unauthorized
 from agentls.core.ports import Buffers, Memory, Mode, Model, Passage, Tools
 from agentls.core.requests import ModelInfo
-from agentls.llm.registry import PROVIDERS, ProviderConfig, create
-from agentls.llm.selection import Choice, choose
+from agentls.keys import SystemKeyring
+from agentls.llm.provider import ProviderConfig
+from agentls.llm.registry import PROVIDERS, create, one_try, pool_of
+from agentls.llm.selection import Choice, choose, choose_pool
 from agentls.memory.budget import TokenBudget
 from agentls.memory.sliding import SlidingWindow
 from agentls.permissions.approvals import SessionApprovals
@@ -60,11 +64,16 @@ def models_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return cache_folder(environ) / "models"
 
 
+def learned_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where is kept what providers said of their models."""
+    return cache_folder(environ) / "models.json"
+
+
 class App:
     """A workspace with everything an agent needs there, shared by all of its sessions.
 
-    `problems` are sentences about rules that do not parse; `choice` is which model was chosen and
-    why, once it was.
+    `chosen` is which models were chosen and
+    why, once they were: one, or the members of a pool.
     """
 
     def __init__(
@@ -73,7 +82,8 @@ class App:
         """Wire the parts; nothing is started or loaded until it is used."""
         self.settings = settings
         self.workspace = workspace
-        self.choice: Choice | None = None
+        self.chosen: list[tuple[Choice, Model]] = []
+        self._keyring = SystemKeyring()
         self._model: Model | None = None
         self._choosing = asyncio.Lock()
         self._roots = Roots(workspace)
@@ -82,7 +92,7 @@ class App:
         self._search = Ripgrep(self._roots, time_limit_s=_SEARCH_TIMEOUT_S)
         self.tools = self._tools_within(settings.turn.max_output_bytes)
         permissions = settings.permissions
-        rules, self.problems = parse_rules(
+        rules, self._rule_problems = parse_rules(
             tools=[definition.name for definition in self.tools.definitions()],
             allow=permissions.allow,
             ask=permissions.ask,
@@ -111,6 +121,11 @@ class App:
             title=title,
         )
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What does not work as configured, as sentences: rules, and the keyring once asked."""
+        return (*self._rule_problems, *self._keyring.problems)
+
     async def model(self) -> Model:
         """The model that answers, chosen on first use and kept.
 
@@ -121,11 +136,34 @@ class App:
         """
         async with self._choosing:
             if self._model is None:
-                llm = self.settings.llm
-                choice = await choose(llm.provider, self._provider_configs(), llm.model)
-                self._model = create(choice.provider, choice.config)
-                self.choice = choice
+                try:
+                    self._model = await self._chosen()
+                except (Unauthorized, NoModel) as error:
+                    # A key may be where it could not be looked up.
+                    error.hint = " ".join((error.hint, *self._keyring.problems)).strip()
+                    raise
             return self._model
+
+    async def _chosen(self) -> Model:
+        llm, configs = self.settings.llm, self.provider_configs()
+        if llm.pool and llm.provider in ("auto", "pool") and not llm.model:
+            choices = await choose_pool(llm.pool, configs, find_key=self.find_key)
+        else:
+            choices = [await choose(llm.provider, configs, llm.model, find_key=self.find_key)]
+        self.chosen = []
+        for choice in choices:
+            config = choice.config if len(choices) == 1 else one_try(choice.config)
+            self.chosen.append((choice, await create(choice.provider, config)))
+        return pool_of([model for _, model in self.chosen], order=llm.order, seed=llm.pool_seed)
+
+    @property
+    def choice(self) -> Choice | None:
+        """Why the model was chosen, once it was; of a pool, its first member."""
+        return self.chosen[0][0] if self.chosen else None
+
+    async def find_key(self, provider: str) -> SecretStr | None:
+        """A provider's key in the system keyring, if there is one to be had."""
+        return await self._keyring.find(provider)
 
     async def reconfigure(self, settings: Settings) -> None:
         """Choose a model anew by other settings on the next use; sessions stay as they are."""
@@ -142,15 +180,19 @@ class App:
         if model is not None:
             await model.aclose()
 
-    def _provider_configs(self) -> dict[str, ProviderConfig]:
+    def provider_configs(self) -> dict[str, ProviderConfig]:
+        """The configuration of each family of providers."""
         llm = self.settings.llm
         configs = {
-            name: ProviderConfig(
-                **getattr(llm, name).model_dump(), read_timeout_s=llm.read_timeout_s
+            provider.family: ProviderConfig(
+                **getattr(llm, provider.family).model_dump(),
+                read_timeout_s=llm.read_timeout_s,
+                learned=learned_file(),
             )
-            for name in PROVIDERS
-            if name not in ("local", "scripted")
+            for provider in PROVIDERS.values()
+            if provider.base_url
         }
+        configs["custom"] = ProviderConfig(**llm.custom.model_dump())
         configs["local"] = ProviderConfig(**llm.local.model_dump(), models_folder=models_folder())
         script = Path(llm.script).expanduser() if llm.script else None
         configs["scripted"] = ProviderConfig(script=script)
@@ -206,6 +248,10 @@ class App:
             max_iterations=turn.max_iterations,
             max_tokens=llm.max_tokens,
             temperature=llm.temperature,
+            top_p=llm.top_p,
+            seed=llm.seed,
+            stop=llm.stop,
+            effort=llm.effort,
             tool_concurrency=turn.tool_concurrency,
         )
 

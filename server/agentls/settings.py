@@ -28,6 +28,8 @@ from pydantic import (
 from agentls.core.errors import AgentlsError, UsageError
 from agentls.core.nesting import deeper_than
 from agentls.core.ports import Mode
+from agentls.core.requests import Effort, ToolCalling
+from agentls.key_file import KeyFile
 from agentls.workspace import disk
 from agentls.workspace.roots import Roots
 
@@ -37,18 +39,43 @@ _MAX_NESTING = 50
 """No setting is nested as deep as this; what is, is there to do harm."""
 
 
+Rules = Annotated[
+    tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+]
+"""One rule, or text, may stand without brackets."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ProviderSettings(_Section):
-    """One provider: where it is, which model, which key."""
+    """One provider: where it is, which model, which key, and what the table of models has wrong.
+
+    `headers` and `extra_body` are sent as they are, over what would be sent otherwise.
+    """
 
     model: str = ""
     base_url: str = ""
     api_key: SecretStr | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
+    context_tokens: int | None = Field(default=None, ge=512)
+    max_tokens: int | None = Field(default=None, ge=1)
+    tool_calling: ToolCalling | None = None
+
+
+class OllamaSettings(ProviderSettings):
+    """Ollama; `keep_alive` is how long it keeps the model loaded, such as "30m"."""
+
+    keep_alive: str | None = None
+
+
+class CustomSettings(_Section):
+    """A function of one's own as the model: `package.module:name`. It runs inside agentls."""
+
+    function: str = ""
+    model: str = ""
 
 
 class LocalSettings(_Section):
@@ -59,26 +86,41 @@ class LocalSettings(_Section):
     context_tokens: int | None = Field(default=None, ge=512, le=1_048_576)
 
 
+def _words(value: object) -> object:
+    return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+
+
+Pool = Annotated[tuple[str, ...], BeforeValidator(_words)]
+"""Providers, each as `provider` or `provider/model`; one text may hold all, between commas."""
+
+
 class LlmSettings(_Section):
-    """Which model answers. `model` overrides the model of whichever provider is chosen."""
+    """Which model answers, and how. `model` overrides the model of whichever provider is chosen.
+
+    A `pool` counts when no provider is chosen; `pool_seed` makes its choices repeatable.
+    """
 
     provider: str = "auto"
+    pool: Pool = ()
+    order: Literal["random", "listed"] = "random"
+    pool_seed: int | None = None
     model: str = ""
     script: str = ""
     max_tokens: int | None = Field(default=None, ge=1)
     temperature: float | None = Field(default=None, ge=0, le=2)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    seed: int | None = None
+    stop: Rules = ()
+    effort: Effort | None = None
     read_timeout_s: float = Field(default=120, gt=0)
+    anthropic: ProviderSettings = Field(default_factory=ProviderSettings)
     openai: ProviderSettings = Field(default_factory=ProviderSettings)
+    gemini: ProviderSettings = Field(default_factory=ProviderSettings)
     groq: ProviderSettings = Field(default_factory=ProviderSettings)
     deepseek: ProviderSettings = Field(default_factory=ProviderSettings)
-    ollama: ProviderSettings = Field(default_factory=ProviderSettings)
+    ollama: OllamaSettings = Field(default_factory=OllamaSettings)
     local: LocalSettings = Field(default_factory=LocalSettings)
-
-
-Rules = Annotated[
-    tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-]
-"""One rule may stand without brackets."""
+    custom: CustomSettings = Field(default_factory=CustomSettings)
 
 
 class PermissionSettings(_Section):
@@ -128,16 +170,16 @@ class Loaded:
 
 _ENVIRONMENT: Mapping[str, tuple[str, ...]] = {
     "LLM_PROVIDER": ("llm", "provider"),
+    "LLM_POOL": ("llm", "pool"),
     "AGENTLS_SCRIPT": ("llm", "script"),
-    "OPENAI_API_KEY": ("llm", "openai", "api_key"),
-    "OPENAI_MODEL": ("llm", "openai", "model"),
-    "OPENAI_BASE_URL": ("llm", "openai", "base_url"),
-    "GROQ_API_KEY": ("llm", "groq", "api_key"),
-    "GROQ_MODEL": ("llm", "groq", "model"),
-    "GROQ_BASE_URL": ("llm", "groq", "base_url"),
-    "DEEPSEEK_API_KEY": ("llm", "deepseek", "api_key"),
-    "DEEPSEEK_MODEL": ("llm", "deepseek", "model"),
-    "DEEPSEEK_BASE_URL": ("llm", "deepseek", "base_url"),
+    # The name that Google's own tools look for; the one below wins.
+    "GOOGLE_API_KEY": ("llm", "gemini", "api_key"),
+    **{
+        f"{provider.upper()}_{what.upper()}": ("llm", provider, what)
+        for provider in ("anthropic", "openai", "gemini", "groq", "deepseek")
+        for what in ("api_key", "model", "base_url")
+    },
+    "ANTHROPIC_MAX_TOKENS": ("llm", "anthropic", "max_tokens"),
     "OLLAMA_HOST": ("llm", "ollama", "base_url"),
     "OLLAMA_MODEL": ("llm", "ollama", "model"),
     "MEMORY_STRATEGY": ("memory", "strategy"),
@@ -155,6 +197,11 @@ def user_file(environ: Mapping[str, str] = os.environ) -> Path:
     return folder / "config.toml"
 
 
+def variables(*keys: str) -> tuple[str, ...]:
+    """The environment variables for the setting at `keys`; of several the last one wins."""
+    return tuple(name for name, place in _ENVIRONMENT.items() if place == keys)
+
+
 def workspace_file(workspace: Path) -> Path:
     """Where a workspace's file is."""
     return workspace / ".agentls" / "config.toml"
@@ -170,12 +217,16 @@ def load(
     """Merge all sources. `client_options` and `flags` are nested like the file; camelCase too."""
     problems: list[str] = []
     user = user_file(environ)
+    keys = KeyFile(user)
+    user_layer = _read(user, lambda _: keys.text(), problems)
+    problems += keys.withhold_keys(user_layer)
     layers = [
-        (str(user), _read(user, _user_text, problems)),
+        (str(user), user_layer),
         ("the environment", _from_environment(environ)),
         ("the editor's options", _given(client_options, "the editor's options", problems)),
         ("the command line", _given(flags, "the command line", problems)),
     ]
+    _forbid_code(layers[2][1], "the editor's options", problems)
     merged: Layer = {}
     for source, layer in layers:
         _merge(merged, _valid_part(layer, source, problems))
@@ -197,13 +248,6 @@ def _read(path: Path, text_of: Callable[[Path], str], problems: list[str]) -> La
         reason = str(error).rstrip(".")
     problems.append(f"{path} was ignored: {reason}.")
     return {}
-
-
-def _user_text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return ""
 
 
 def _workspace_text(workspace: Path) -> str:
@@ -242,6 +286,13 @@ def _snake(value: Mapping[str, Any]) -> Layer:
         ours = isinstance(inner, Mapping) and name not in {"headers", "extra_body"}
         layer[name] = _snake(inner) if ours else inner
     return layer
+
+
+def _forbid_code(layer: Layer, source: str, problems: list[str]) -> None:
+    """Take out what would run code: an editor's options may come from the workspace."""
+    llm = layer.get("llm")
+    if isinstance(llm, dict) and llm.pop("custom", None) is not None:
+        problems.append(f"{source}: llm.custom was ignored: it belongs in your own settings file.")
 
 
 def _valid_part(layer: Layer, source: str, problems: list[str]) -> Layer:

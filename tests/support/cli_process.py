@@ -59,6 +59,7 @@ class Cli:
             **kept,
             "HOME": str(home),
             "LANG": "C.UTF-8",
+            "PYTHON_KEYRING_BACKEND": "keyring.backends.null.Keyring",
             "OLLAMA_HOST": f"http://127.0.0.1:{closed_port()}",
         }
         return cls(home, workspace, environment)

@@ -1,7 +1,8 @@
-"""A real llama.cpp server in a child process: `python llama_server.py MODEL HOST CONTEXT_TOKENS`.
+"""A real llama.cpp server in a child process.
 
-Serves llama.cpp's own HTTP on HOST, an address or a path for a Unix socket; prints the address as
-one line when it is ready and ends when its stdin is closed.
+Run as `python llama_server.py MODEL HOST CONTEXT_TOKENS [TEMPLATE_FILE]`. Serves llama.cpp's own
+HTTP on HOST, an address or a path for a Unix socket; prints the address as one line when it is ready and
+ends when its stdin is closed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from pathlib import Path
 
 @contextlib.asynccontextmanager
 async def llama_server(
-    model: Path, *, context_tokens: int = 512, host: str = "127.0.0.1"
+    model: Path,
+    *,
+    context_tokens: int = 512,
+    host: str = "127.0.0.1",
+    template: Path | None = None,
 ) -> AsyncGenerator[str, None]:
-    """The address of a running server."""
+    """The address of a running server; `template` stands in for the model's own."""
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         __file__,
         str(model),
         host,
         str(context_tokens),
+        *([] if template is None else [str(template)]),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -55,6 +61,8 @@ def main() -> None:
     params.n_parallel = 1
     params.use_jinja = True
     params.ui = False
+    if len(sys.argv) > 4:
+        params.chat_template = Path(sys.argv[4]).read_text("utf-8")
     params.warmup = False
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1

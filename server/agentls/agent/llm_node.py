@@ -82,6 +82,10 @@ class LLMNode:
             tools=turn.offered() if self._offer_tools else (),
             max_tokens=turn.limits.max_tokens,
             temperature=turn.limits.temperature,
+            top_p=turn.limits.top_p,
+            seed=turn.limits.seed,
+            stop=turn.limits.stop,
+            effort=turn.limits.effort,
         )
         stream = turn.model.stream(request)
         # Closing the generator at once, instead of when it is collected, closes the connection.

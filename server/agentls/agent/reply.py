@@ -76,6 +76,7 @@ class Reply:
         self._indices: dict[int, int] = {}
         self._call_ids: dict[int, str] = {}
         self._text = shown
+        self._before = shown[:stopped]
         self.stopped = stopped
         self._items: list[Item] = []
         self.aborted_calls = 0
@@ -97,10 +98,23 @@ class Reply:
         return [i for i in self._items if isinstance(i, ToolCall) and i.name.strip()]
 
     def items(self) -> list[Item]:
-        """Reasoning first, then the text as one message, then the calls."""
-        reasoning = [i for i in self._items if not isinstance(i, Message | ToolCall)]
-        text = [Message.of("assistant", self._text)] if self._text else []
-        return [*reasoning, *text, *self.calls]
+        """The reply in its order: providers want their thinking back where it stood.
+
+        Text that came behind a call goes before the first one, since results have to follow calls.
+        Text of earlier attempts begins the reply.
+        """
+        texts = [Message.of("assistant", self._before), *self._items]
+        texts.append(Message.of("assistant", self._text[self.stopped :]))
+        ordered: list[Item] = []
+        first_call = 0
+        for item in texts:
+            if isinstance(item, Message):
+                first_call += _insert_text(ordered, first_call, item)
+            elif not isinstance(item, ToolCall) or item.name.strip():
+                if first_call == len(ordered) and not isinstance(item, ToolCall):
+                    first_call += 1
+                ordered.append(item)
+        return ordered
 
     def take(self, event: Event) -> list[Event]:
         """Record an event and give what to pass on."""
@@ -161,3 +175,14 @@ class Reply:
             [base] if call_id else [], (f"{base}_{n}" for n in itertools.count(1))
         )
         return next(c for c in candidates if c not in self._used and c not in taken)
+
+
+def _insert_text(items: list[Item], at: int, message: Message) -> int:
+    """Put text into a reply, joined to text right before it; gives how many items came in."""
+    if not message.text:
+        return 0
+    if at and isinstance(last := items[at - 1], Message):
+        items[at - 1] = Message.of("assistant", last.text + message.text)
+        return 0
+    items.insert(at, message)
+    return 1

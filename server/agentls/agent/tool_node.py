@@ -86,14 +86,14 @@ class ToolNode:
         return result
 
     async def _prepare(self, call: ToolCall, tool: Tool | None) -> Prepared:
-        if tool is None:
-            known = ", ".join(d.name for d in self._turn.tools.definitions())
-            raise AgentlsError(f"there is no tool named {call.name!r}.", hint=f"Tools: {known}.")
         if call.invalid is not None:
             raise AgentlsError(
                 f"the arguments are not a JSON object: {call.invalid[:300]!r}.",
                 hint="Call again with valid JSON.",
             )
+        if tool is None:
+            known = ", ".join(d.name for d in self._turn.tools.definitions())
+            raise AgentlsError(f"there is no tool named {call.name!r}.", hint=f"Tools: {known}.")
         context = ToolContext(call_id=call.call_id, seen=self._turn.seen)
         return await tool.prepare(call.arguments, context)
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from agentls.core.errors import SettingsError
 from agentls.core.events import Event
 from agentls.core.ports import Approvals, Approver, Memory, Mode, Model, Policy, Sink, Tools
-from agentls.core.requests import ToolDefinition, ToolKind
+from agentls.core.requests import Effort, ToolDefinition, ToolKind
 
 _CHANGING: frozenset[ToolKind] = frozenset({"edit", "delete", "move", "execute"})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one turn.
+    """Bounds of one turn, and how its model is to answer (see `core.requests.ModelRequest`).
 
     `max_iterations` counts model calls; `max_tokens` bounds one reply; `tool_concurrency` is how
     many calls of one step run at once; `max_recoveries` how often a broken reply is asked for
@@ -26,6 +26,10 @@ class Limits:
     max_iterations: int = 25
     max_tokens: int | None = None
     temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    effort: Effort | None = None
     tool_concurrency: int = 5
     tool_attempts: int = 3
     tool_retry_delay_s: float = 0.5

@@ -7,6 +7,7 @@ of what the commands do.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,17 @@ from agentls import __version__
 if TYPE_CHECKING:
     from agentls.core.ports import Mode
 
-Command = Literal["repl", "ask", "serve", "doctor", "model pull", "model list"]
+Command = Literal[
+    "repl",
+    "ask",
+    "serve",
+    "doctor",
+    "model pull",
+    "model list",
+    "key set",
+    "key list",
+    "key delete",
+]
 
 _EXAMPLES = """\
 examples:
@@ -35,7 +46,8 @@ exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 class Arguments:
     """A parsed command line. `workspace`, `mode` and `model` are None when not given.
 
-    `question` holds the words of `ask`, `name` the model of `model pull`. `verbose` counts `-v`.
+    `question` holds the words of `ask`, `name` the model of `model pull` or the provider of `key`.
+    `verbose` counts `-v`.
     """
 
     command: Command
@@ -54,6 +66,11 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report wrong usage."""
+        from agentls.llm.redaction import Redactor
+
+        # Somebody may have tried to pass a key.
+        message = re.sub(r"(?s)(ACTION: invalid choice): .* (?=\(choose)", r"\1 ", message)
+        message = Redactor()(message)
         printable = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in message)
         if message.startswith("argument COMMAND:"):
             printable += '\nTo ask a question: agentls ask "..."'
@@ -71,6 +88,8 @@ def parse(argv: Sequence[str]) -> Arguments:
     question = tuple(getattr(known, "question", ()))
     if extra:
         # argparse takes words after an option that interrupts them for extra ones.
+        if known.subcommand == "key":
+            parser.error("a key is not taken as an argument, where others can see it")
         if known.subcommand != "ask" or any(word.startswith("-") and word != "-" for word in extra):
             parser.error(f"unrecognized arguments: {' '.join(extra)}")
         question += tuple(extra)
@@ -89,15 +108,16 @@ def parse(argv: Sequence[str]) -> Arguments:
 
 def _command(known: argparse.Namespace) -> Command:
     name = known.subcommand or "repl"
-    if name == "model":
-        name = f"model {known.action}"
+    if name in ("model", "key"):
+        name = f"{name} {known.action}"
     return cast("Command", name)
 
 
 def _build() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="agentls",
-        usage="agentls [options] [ask QUESTION ... | serve | doctor | model pull NAME|list]",
+        usage="agentls [options] [ask QUESTION ... | serve | doctor | model pull NAME|list "
+        "| key set|delete PROVIDER|list]",
         description="A coding agent for the workspace you are in. Without a command: a "
         "conversation in the terminal.",
         epilog=_EXAMPLES,
@@ -134,7 +154,20 @@ def _build() -> argparse.ArgumentParser:
     pull = _add(actions, "pull", "fetch a model's weights")
     pull.add_argument("name", metavar="NAME", help="a name that `agentls model list` shows")
     _add(actions, "list", "the catalogue, and what is installed")
+    _add_key(commands)
     return parser
+
+
+def _add_key(commands: argparse._SubParsersAction[_Parser]) -> None:
+    key = _add(commands, "key", "providers' keys, kept in the system's keyring")
+    actions = key.add_subparsers(
+        dest="action", metavar="ACTION", required=True, title="actions", parser_class=_Parser
+    )
+    kept = _add(actions, "set", "ask for a provider's key, or read it from a pipe, and keep it")
+    kept.add_argument("name", metavar="PROVIDER", help="such as openai")
+    _add(actions, "list", "which providers have a key, and from where")
+    gone = _add(actions, "delete", "delete a provider's key from the keyring")
+    gone.add_argument("name", metavar="PROVIDER", help="such as openai")
 
 
 def _add(

@@ -6,6 +6,8 @@ provider's field names.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +27,7 @@ from agentls.core.messages import (
 )
 
 _UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_-]")
+_CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 _MAX_NAME_CHARS = 64
 """What OpenAI and Gemini take as the name of a function; Anthropic takes twice as much."""
 
@@ -32,6 +35,16 @@ _MAX_NAME_CHARS = 64
 def tool_name(name: str) -> str:
     """A name that servers take: one that a model made up would spoil the whole conversation."""
     return _UNNAMEABLE.sub("_", name)[:_MAX_NAME_CHARS] or "_"
+
+
+def call_id(made: str) -> str:
+    """An id that strict servers take, always the same one for the same call.
+
+    Some providers put dots and colons into theirs.
+    """
+    if _CALL_ID.fullmatch(made):
+        return made
+    return f"call_{hashlib.sha256(made.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def only_text(message: Message, provider: str) -> str:
@@ -55,6 +68,14 @@ def base64_of(block: ImageBlock | AudioBlock | DocumentBlock, provider: str) -> 
         what = "content that is empty" if block.url is None else f"{block.type}s by their address"
         refuse(provider, f"no {what}")
     return block.data
+
+
+def plain_text(block: ImageBlock | AudioBlock | DocumentBlock, provider: str) -> str:
+    """What inline content says; raises as `base64_of`, and for what is no UTF-8."""
+    try:
+        return base64.b64decode(base64_of(block, provider)).decode("utf-8-sig")
+    except ValueError:
+        refuse(provider, "text only as UTF-8")
 
 
 def data_url(block: ImageBlock | DocumentBlock, provider: str) -> str:

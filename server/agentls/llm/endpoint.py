@@ -9,7 +9,7 @@ import base64
 import ipaddress
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -47,10 +47,12 @@ class Endpoint:
         api_key: SecretStr | None = None,
         key_header: str = _AUTHORIZATION,
         uds: Path | None = None,
+        secrets: Iterable[str] = (),
     ) -> None:
         """`headers` win over those made here; `uds` replaces the URL's host.
 
-        `key_header` carries the key: as a bearer token in `Authorization`, else as it is.
+        `key_header` carries the key: as a bearer token in `Authorization`, else as it is. `secrets`
+        are further texts that must not be shown.
 
         Raises:
             SettingsError: the URL cannot be one.
@@ -67,11 +69,12 @@ class Endpoint:
             bearer = key_header == _AUTHORIZATION
             self._authorization[key_header] = f"Bearer {key}" if bearer else key
         secret_headers = [
-            value
+            part
             for name, value in self._extra.items()
             if _CARRIES_KEY.search(name) or len(value) >= _KEY_LENGTH
+            for part in _secret_parts(name, value)
         ]
-        self.redact = Redactor([key, basic, password, *secret_headers])
+        self.redact = Redactor([key, basic, password, *secret_headers, *secrets])
         shown = self._url.copy_with(query=None)
         self.origin = Origin(
             provider=provider,
@@ -163,6 +166,15 @@ def _parse(base_url: str, provider: str) -> tuple[httpx.URL, str, str]:
             hint="It looks like https://api.example.com/v1 or http://localhost:8080/v1.",
         )
     return url, user, password
+
+
+def _secret_parts(name: str, value: str) -> Iterator[str]:
+    """A header's value, and the keys in it: behind `Bearer`, behind the `=` of a cookie."""
+    yield value
+    if _CARRIES_KEY.search(name):
+        words = re.split(r"[\s;,]+", value)
+        yield from words[1:]
+        yield from (word.partition("=")[2] for word in words)
 
 
 def _is_loopback(host: str) -> bool:

@@ -21,6 +21,7 @@ from agentls.core.errors import (
     Unreachable,
 )
 from agentls.core.text import short_line
+from agentls.llm import google_details
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _MAX_SAID = 600
@@ -28,19 +29,32 @@ _MAX_SAID = 600
 
 _CONTEXT = re.compile(
     r"context[_ ]length[_ ]exceeded|maximum context length|exceed\w*[^.]{0,80}context"
-    r"|context[^.]{0,60}(exceed|overflow)|prompt is too long|input is too long|too many tokens",
+    r"|context[^.]{0,60}(exceed|overflow)|prompt is too long|input is too long|too many tokens"
+    r"|prompt is longer than the context|input token count[^.]{0,40}exceeds",
     re.IGNORECASE,
 )
 _QUOTA = re.compile(
     r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE
 )
+_SPENT = re.compile(r"credit balance is too low", re.IGNORECASE)
+"""Anthropic says so with status 400."""
+_MEMORY = re.compile(
+    r"requires more (system |gpu )?memory|CUDA error: out of memory|cudaMalloc failed",
+    re.IGNORECASE,
+)
+_MISSING = re.compile(r"model ['\"]([\w.:/-]{1,200})['\"] not found")
+"""Ollama's words, which name what has to be pulled."""
+_NO_TOOLS = re.compile(r"does not support tools", re.IGNORECASE)
 _KINDS = (  # of an error object that names no status, by its type or code
-    (re.compile(r"quota|balance|rate.?limit|too.?many.?requests", re.IGNORECASE), 429),
+    (re.compile(r"quota|balance|rate.?limit|too.?many.?requests|exhausted", re.IGNORECASE), 429),
     (re.compile(r"auth|api.?key", re.IGNORECASE), 401),
     (re.compile(r"permission|forbidden", re.IGNORECASE), 403),
     (re.compile(r"context|invalid|bad.?request|unsupported", re.IGNORECASE), 400),
     (re.compile(r"not.?found", re.IGNORECASE), 404),
     (re.compile(r"overload|unavailable|capacity", re.IGNORECASE), 503),
+    (re.compile(r"billing", re.IGNORECASE), 402),
+    (re.compile(r"too.?large", re.IGNORECASE), 413),
+    (re.compile(r"timeout|timed.?out", re.IGNORECASE), 504),
     (re.compile(r"server|internal|api.?error", re.IGNORECASE), 500),
 )
 
@@ -73,16 +87,20 @@ def from_status(
     redact: Callable[[str], str],
 ) -> ModelError:
     """The error behind a response that is no answer. `body` may be cut off anywhere."""
-    said, kind = _body_said(body)
+    report = _report_in(body)
+    said, kind = _said(report)
     phrase = _phrase(status)
     message = f"{origin.provider} answered {status}{phrase and f' ({phrase})'}"
     if said:
         message += f": {short_line(redact(said), _MAX_SAID)}"
-    error = _classified(status, f"{kind} {said}", message.rstrip(".") + ".", origin.provider)
-    error.hint = error.hint or _hint(origin, status, redact(location))
-    error.retry_after_s = retry_after_s
-    if error.retryable and retry_after_s and retry_after_s >= 1:
-        error.hint = f"It asks to wait {retry_after_s:.0f} s. {error.hint}".strip()
+    message = message.rstrip(".") + "."
+    error = _classified(status, f"{kind} {said}", message, origin.provider, report)
+    meant = 401 if isinstance(error, Unauthorized) else status
+    error.hint = error.hint or _hint(origin, meant, redact(location))
+    if retry_after_s is not None:
+        error.retry_after_s = retry_after_s
+    if error.retryable and error.retry_after_s and error.retry_after_s >= 1:
+        error.hint = f"It asks to wait {error.retry_after_s:.0f} s. {error.hint}".strip()
     return error
 
 
@@ -101,24 +119,48 @@ def from_report(provider: str, report: object, redact: Callable[[str], str]) -> 
             status = 400
         else:
             return StreamBroken(message, provider=provider)
-    return _classified(status, f"{kind} {said}", message, provider)
+    return _classified(status, f"{kind} {said}", message, provider, report)
 
 
-def _classified(status: int, said: str, message: str, provider: str) -> ModelError:
+def _classified(status: int, said: str, message: str, provider: str, report: object) -> ModelError:
+    delay_s = google_details.retry_delay_s(report)
+    if google_details.rejects_key(report):
+        return Unauthorized(message, provider=provider, status=status)
+    error = _by_status(status, said, message, provider, is_passing=delay_s is not None)
+    error.retry_after_s = delay_s
+    return error
+
+
+def _by_status(
+    status: int, said: str, message: str, provider: str, *, is_passing: bool
+) -> ModelError:
+    """`is_passing` says that the server gave a time after which it may answer."""
     retryable = status in RETRYABLE
     if status in (401, 403):
         return Unauthorized(message, provider=provider, status=status)
     if status != 429 and _CONTEXT.search(said):
         hint = "It is longer than the model's context: start a new session, or send less."
+        if provider == "ollama":  # its contexts are as long as it is asked to make them
+            hint += " If there is memory for more, set llm.ollama.context_tokens higher."
         return BadRequest(message, hint=hint, provider=provider, status=status)
-    if status == 402 or (status == 429 and _QUOTA.search(said)):
+    spent = status == 402 or _SPENT.search(said)
+    if spent or (status == 429 and _QUOTA.search(said) and not is_passing):
         hint = "The account has no credit left: top it up, or choose another provider."
         return RateLimited(message, hint=hint, provider=provider, status=status, retryable=False)
     if status == 429:
         return RateLimited(message, provider=provider, status=status)
+    if status >= 500 and _MEMORY.search(said):
+        hint = "Choose a smaller model, or a smaller context with llm.ollama.context_tokens."
+        return ModelError(message, hint=hint, provider=provider, status=status, retryable=False)
     if status < 500 and not retryable:
-        return BadRequest(message, provider=provider, status=status)
+        return BadRequest(message, hint=_advice(said), provider=provider, status=status)
     return ModelError(message, provider=provider, status=status, retryable=retryable)
+
+
+def _advice(said: str) -> str:
+    if missing := _MISSING.search(said):
+        return f"If this is Ollama, `ollama pull {missing[1]}` gets it."
+    return "Choose a model that can call tools." if _NO_TOOLS.search(said) else ""
 
 
 def _hint(origin: Origin, status: int, location: str) -> str:
@@ -148,23 +190,25 @@ def _phrase(status: int) -> str:
         return ""
 
 
-def _body_said(body: bytes) -> tuple[str, str]:
+def _report_in(body: bytes) -> object:
+    """The error object in a body, or what stands in its place."""
     text = body.decode("utf-8", "replace").strip()
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         # A page of markup says nothing to a person that the status does not.
-        return ("" if text.startswith("<") else text), ""
+        return "" if text.startswith("<") else text
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     inner = value.get("error") if isinstance(value, dict) else None
-    return _said(inner or value)
+    return inner or value
 
 
 def _said(report: object) -> tuple[str, str]:
     """A report's own words, and its type and code."""
     if isinstance(report, str):
-        return report, ""
+        inner = _object_in(report)
+        return (report, "") if inner is None else _said(inner.get("error") or inner)
     if not isinstance(report, Mapping):
         return "", ""
     kind = " ".join(str(report[key]) for key in ("type", "code", "status") if report.get(key))
@@ -175,6 +219,17 @@ def _said(report: object) -> tuple[str, str]:
         if value:
             return json.dumps(value, default=str), kind
     return "", kind
+
+
+def _object_in(text: str) -> dict[str, object] | None:
+    """The error object of the server behind, which some pass on as text."""
+    if not text.startswith("{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) and value else None
 
 
 def _status_of(report: object, kind: str) -> int | None:

@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from agentls.hardening import forbid_inspection
+
 _NICENESS = 2
 """The editor and the user's own builds come first."""
 _BATCH_TOKENS = 64
@@ -142,6 +144,7 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb", buffering=0) as reports:
         os.dup2(2, 1)
         stand_back()
+        forbid_inspection()  # afterwards, because it takes the right to write to /proc/self away
         try:
             server = load(options)
         except ImportError as error:

@@ -6,7 +6,7 @@ Owns what a key looks like. Knows nothing of errors or requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _SHOWN = "[key]"
 _LEAST = 6
@@ -22,6 +22,10 @@ _PATTERNS = (
         r"(?i)\b(?:api[-_ ]?key|access[-_]?token|key|token)(?:\"|')?\s*[=:]\s*(?:\"|')?"
         r"(?!\[key\])[^\s\"'&,;]{8,}"
     ),
+)
+_KEY_NAME = re.compile(
+    r"(?:^|[_-])(?:api[_-]?key|access[_-]?key|token|secret|password|credentials?|authorization)$",
+    re.IGNORECASE,
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s@\"']+@")
 
@@ -45,3 +49,23 @@ class Redactor:
     def __repr__(self) -> str:
         """Nothing of the secrets."""
         return "Redactor()"
+
+
+def names_key(name: str) -> bool:
+    """Whether what has this name is a key: `api_key` is, `max_tokens` and `cache_key` are not."""
+    return bool(_KEY_NAME.search(name))
+
+
+def secrets_in(value: object, name: str = "") -> Iterator[str]:
+    """Texts of a document that are keys by their names; `name` is that of the document itself."""
+    match value:
+        case str() if names_key(name):
+            yield value
+        case dict():
+            for inner, content in value.items():
+                yield from secrets_in(content, str(inner))
+        case list():
+            for content in value:
+                yield from secrets_in(content, name)
+        case _:
+            pass

@@ -1,150 +1,183 @@
 """The providers: a new OpenAI-compatible one is one entry, a new wire format a file and an entry.
 
-Knows how to build a model from a configuration; which one to use is `selection.py`'s to decide.
+Knows how to build a model from a configuration; which one to use is `selection.py`'s to decide. A
+wire format is imported when a model that speaks it is built: the others would only cost time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal
-from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, SecretStr
-
-from agentls.core.errors import SettingsError, Unauthorized
-from agentls.core.messages import Frozen
+from agentls.core.errors import ModelError, NoModel, SettingsError
 from agentls.core.ports import Model
 from agentls.core.requests import Capabilities, ModelInfo
+from agentls.llm.capabilities import Facts
+from agentls.llm.hosted import hosted_model, is_own_server, transport
 from agentls.llm.http_model import HttpModel
-from agentls.llm.schemes.openai_chat import OpenAIChat
+from agentls.llm.ollama import (
+    DEFAULT_CONTEXT_TOKENS,
+    OLLAMA_URL,
+    OllamaModel,
+    describe,
+    ollama_url,
+)
+from agentls.llm.provider import Provider, ProviderConfig
+from agentls.llm.scheme import Scheme
 from agentls.llm.scripted import ScriptedModel
 from agentls.llm.transport import Transport
 
+Order = Literal["random", "listed"]
 
-class ProviderConfig(Frozen):
-    """One provider as the user configured it; empty strings mean the provider's default.
-
-    `script` serves the scripted model; `models_folder`, `threads` and `context_tokens` the embedded
-    one, whose `model` is a catalogue name or the path of a GGUF file.
-    """
-
-    model: str = ""
-    base_url: str = ""
-    api_key: SecretStr | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
-    extra_body: dict[str, JsonValue] = Field(default_factory=dict)
-    read_timeout_s: float = 120
-    script: Path | None = None
-    models_folder: Path | None = None
-    threads: int | None = None
-    context_tokens: int | None = None
+_ANTHROPIC_TOKENS = 32_000
+"""Longest reply asked for when nobody said: whole files fit, and no model of today refuses it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """How to reach one provider and what it needs.
-
-    `key_variable` is the environment variable that holds its key; with `key_needed`, choosing the
-    provider without one is an error.
-    """
-
-    name: str
-    build: Callable[[Provider, ProviderConfig], Model]
-    base_url: str = ""
-    model: str = ""
-    key_variable: str = ""
-    key_needed: bool = False
-    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-
-
-def create(name: str, config: ProviderConfig) -> Model:
-    """Build the model of a provider.
+def provider_named(name: str) -> Provider:
+    """A provider by its name.
 
     Raises:
-        SettingsError: no provider has this name, or its configuration cannot work.
-        Unauthorized: a key is needed and there is none.
+        SettingsError: there is none.
     """
-    provider = PROVIDERS.get(name)
+    provider = PROVIDERS.get(name.strip().lower().replace("_", "-"))
     if provider is None:
         known = ", ".join(("auto", *PROVIDERS))
         raise SettingsError(
             f"There is no provider named {name!r}.", hint=f"Set LLM_PROVIDER to one of: {known}."
         )
-    return provider.build(provider, config)
+    return provider
 
 
-def _openai_compatible(provider: Provider, config: ProviderConfig) -> Model:
-    base_url = config.base_url or provider.base_url
-    model = config.model or provider.model
-    own_server = bool(config.base_url) and config.base_url != provider.base_url
-    if provider.key_needed and config.api_key is None and not own_server:
-        raise Unauthorized(
-            f"{provider.name} needs a key and none is set.",
-            hint=f"Set {provider.key_variable}, or choose another provider with LLM_PROVIDER.",
-            provider=provider.name,
-        )
-    if not model:
-        raise SettingsError(
-            f"No model is named for {provider.name}.",
-            hint=f"Set {provider.name.upper()}_MODEL or pass --model.",
-        )
-    transport = Transport(
-        base_url,
-        provider=provider.name,
-        headers=config.headers,
-        api_key=config.api_key,
-        idle_s=config.read_timeout_s,
-    )
-    capabilities = Capabilities(
-        context_window=config.context_tokens, images=provider.name in ("openai", "ollama")
-    )
-    return HttpModel(
-        ModelInfo(provider=provider.name, name=model, capabilities=capabilities),
-        OpenAIChat(
-            model,
-            provider=provider.name,
-            extra_body=config.extra_body,
-            max_tokens_key="max_tokens" if own_server else provider.max_tokens_key,
-        ),
-        transport,
-    )
+async def create(name: str, config: ProviderConfig) -> Model:
+    """Build the model of a provider. Only Ollama is asked something: what its model can do.
 
-
-def _ollama(provider: Provider, config: ProviderConfig) -> Model:
-    base_url = f"{ollama_url(config.base_url or provider.base_url)}/v1"
-    return _openai_compatible(provider, config.model_copy(update={"base_url": base_url}))
-
-
-def ollama_url(host: str) -> str:
-    """A URL from what OLLAMA_HOST may hold: `host`, `host:port`, `:port` or a URL.
-
-    Without a final slash, and without the /v1 of its OpenAI-compatible half. What is no address at
-    all stays as it is, for whoever connects to say so.
+    Raises:
+        SettingsError: no provider has this name, or its configuration cannot work.
+        Unauthorized: a key is needed and there is none.
     """
-    url = host.strip()
-    if "://" not in url:
-        url = f"http://{url}"
-    try:
-        parts = urlsplit(url)
-        name, port = parts.hostname or "", parts.port
-    except ValueError:
-        return url
-    user, at, _ = parts.netloc.rpartition("@")
-    path = parts.path.rstrip("/").removesuffix("/v1")
-    if port is None and parts.scheme == "http" and not path:
-        port = 11434
-    # A server told to listen everywhere is reached on this machine.
-    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(  # noqa: S104 - replaced
-        name, f"[{name}]" if ":" in name else name
+    from agentls.llm.recovered import with_text_calls
+
+    provider = provider_named(name)
+    return with_text_calls(await provider.build(provider, config))
+
+
+def pool_of(models: Sequence[Model], *, order: Order = "random", seed: int | None = None) -> Model:
+    """One model out of several that stand in for one another; their configurations are `one_try`'s.
+
+    A `seed` makes the choices among them repeatable.
+    """
+    if len(models) == 1:
+        return models[0]
+    from agentls.llm.failover import PooledModel
+
+    return PooledModel(models, order=order, random=None if seed is None else random.Random(seed))  # noqa: S311 - spreads load, keeps no secret
+
+
+def one_try(config: ProviderConfig) -> ProviderConfig:
+    """The configuration of a member of a pool, which does the asking again."""
+    return config.model_copy(update={"attempts": 1})
+
+
+# --- wire formats ----------------------------------------------------------------------------
+
+
+def _chat(provider: Provider, config: ProviderConfig, model: str, known: Facts) -> Scheme:
+    from agentls.llm.schemes.openai_chat import OpenAIChat
+
+    # OpenAI's reasoning models refuse the older name; other servers know only that one.
+    newer = provider.name == "openai" and not is_own_server(provider, config)
+    return OpenAIChat(
+        model,
+        provider=provider.name,
+        extra_body=config.extra_body,
+        replay_reasoning=known.wire.get("replay_reasoning") is True,
+        max_tokens_key="max_completion_tokens" if newer else "max_tokens",
+        least_effort=str(known.wire.get("least_effort", "none")),
     )
-    where = name if port is None else f"{name}:{port}"
-    return f"{parts.scheme}://{user}{at}{where}{path}"
 
 
-def _scripted(_provider: Provider, config: ProviderConfig) -> Model:
+def _responses(provider: Provider, config: ProviderConfig, model: str, known: Facts) -> Scheme:
+    from agentls.llm.schemes.openai_responses import OpenAIResponses
+
+    return OpenAIResponses(
+        model,
+        provider=provider.name,
+        extra_body=config.extra_body,
+        thinks="effort" not in known.capabilities.refuses,
+        least_effort=str(known.wire.get("least_effort", "none")),
+    )
+
+
+def _messages(provider: Provider, config: ProviderConfig, model: str, known: Facts) -> Scheme:
+    from agentls.llm.schemes.anthropic import Anthropic, Thinking
+
+    longest = known.capabilities.max_output_tokens or _ANTHROPIC_TOKENS
+    styles: dict[object, Thinking] = {"adaptive": "adaptive", "always": "always"}
+    return Anthropic(
+        model,
+        provider=provider.name,
+        max_tokens=config.max_tokens or min(longest, _ANTHROPIC_TOKENS),
+        thinking=styles.get(known.wire.get("thinking"), "budget"),
+        extra_body=config.extra_body,
+    )
+
+
+def _generate(provider: Provider, config: ProviderConfig, model: str, known: Facts) -> Scheme:
+    from agentls.llm.schemes.gemini import Gemini
+
+    thinking = known.wire.get("thinking")
+    return Gemini(
+        model,
+        provider=provider.name,
+        thinking="level" if thinking == "level" else "off" if thinking == "off" else "budget",
+        extra_body=config.extra_body,
+    )
+
+
+# --- models without a hosted provider --------------------------------------------------------
+
+
+async def _ollama(provider: Provider, config: ProviderConfig) -> Model:
+    from agentls.llm.schemes.ollama import Ollama
+
+    if not config.model:
+        raise SettingsError(
+            "No model is named for Ollama.", hint="Set OLLAMA_MODEL or pass --model."
+        )
+    way = transport(
+        provider, config.model_copy(update={"base_url": ollama_url(config.base_url or OLLAMA_URL)})
+    )
+    said = await _said_of(way, config)
+    scheme = Ollama(
+        config.model,
+        num_ctx=said.num_ctx,
+        think_levels=said.think_levels,
+        keep_alive=config.keep_alive,
+        extra_body=config.extra_body,
+    )
+    can = said.capabilities
+    if config.tool_calling is not None:
+        can = can.model_copy(update={"tool_calling": config.tool_calling})
+    return HttpModel(ModelInfo(provider="ollama", name=config.model, capabilities=can), scheme, way)
+
+
+async def _said_of(way: Transport, config: ProviderConfig) -> OllamaModel:
+    """What Ollama says of the model. Where it says nothing, the first request will tell more."""
+    try:
+        said = await describe(way, config.model, context_tokens=config.context_tokens)
+    except NoModel:
+        await way.aclose()
+        raise
+    except ModelError:
+        said = None
+    num_ctx = config.context_tokens or DEFAULT_CONTEXT_TOKENS
+    return said or OllamaModel(Capabilities(context_window=num_ctx, images=True), num_ctx)
+
+
+async def _scripted(_provider: Provider, config: ProviderConfig) -> Model:
     if config.script is None:
         raise SettingsError(
             "The scripted model has no script.", hint="Set AGENTLS_SCRIPT to a JSON lines file."
@@ -152,7 +185,18 @@ def _scripted(_provider: Provider, config: ProviderConfig) -> Model:
     return ScriptedModel(config.script)
 
 
-def _local(_provider: Provider, config: ProviderConfig) -> Model:
+async def _custom(_provider: Provider, config: ProviderConfig) -> Model:
+    from agentls.llm.callable_model import CallableModel, load_callable
+
+    if not config.function:
+        raise SettingsError(
+            "The custom model has no function.",
+            hint='Set llm.custom.function to "package.module:name" in your own settings file.',
+        )
+    return CallableModel(load_callable(config.function), name=config.model or config.function)
+
+
+async def _local(_provider: Provider, config: ProviderConfig) -> Model:
     if config.models_folder is None:
         raise SettingsError("The embedded model has no folder for its weights.")
     # Only here: the parts around the embedded model cost every other start-up time.
@@ -166,38 +210,71 @@ def _local(_provider: Provider, config: ProviderConfig) -> Model:
     )
 
 
+# --- the table -------------------------------------------------------------------------------
+
+_OPENAI = Provider(
+    "openai",
+    hosted_model,
+    _chat,
+    base_url="https://api.openai.com/v1",
+    model="gpt-6-luna",
+    key_variable="OPENAI_API_KEY",
+    key_needed=True,
+    models_path="/models",
+)
+
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {
         provider.name: provider
         for provider in (
             Provider(
-                "openai",
-                _openai_compatible,
-                base_url="https://api.openai.com/v1",
-                model="gpt-5-mini",
-                key_variable="OPENAI_API_KEY",
+                "anthropic",
+                hosted_model,
+                _messages,
+                base_url="https://api.anthropic.com",
+                model="claude-sonnet-5-5",
+                key_variable="ANTHROPIC_API_KEY",
+                key_header="x-api-key",
                 key_needed=True,
-                # Its reasoning models refuse the older name; other servers know only that one.
-                max_tokens_key="max_completion_tokens",
+                headers={"anthropic-version": "2023-06-01"},
+                models_path="/v1/models?limit=1000",
+            ),
+            _OPENAI,
+            Provider(
+                "gemini",
+                hosted_model,
+                _generate,
+                base_url="https://generativelanguage.googleapis.com",
+                model="gemini-3.8-flash",
+                key_variable="GEMINI_API_KEY",
+                key_header="x-goog-api-key",
+                key_needed=True,
+                models_path="/v1beta/models?pageSize=1000",
             ),
             Provider(
                 "groq",
-                _openai_compatible,
+                hosted_model,
+                _chat,
                 base_url="https://api.groq.com/openai/v1",
-                model="llama-3.3-70b-versatile",
+                model="openai/gpt-oss-120b",
                 key_variable="GROQ_API_KEY",
                 key_needed=True,
+                models_path="/models",
             ),
             Provider(
                 "deepseek",
-                _openai_compatible,
+                hosted_model,
+                _chat,
                 base_url="https://api.deepseek.com/v1",
-                model="deepseek-chat",
+                model="deepseek-v4-flash",
                 key_variable="DEEPSEEK_API_KEY",
                 key_needed=True,
+                models_path="/models",
             ),
-            Provider("ollama", _ollama, base_url="http://127.0.0.1:11434"),
+            replace(_OPENAI, name="openai-responses", scheme=_responses, family="openai"),
+            Provider("ollama", _ollama, base_url=OLLAMA_URL),
             Provider("local", _local),
+            Provider("custom", _custom),
             Provider("scripted", _scripted),
         )
     }

@@ -1,21 +1,30 @@
 """Which model answers: what the user chose, else what can be found.
 
-`auto` means: a provider with a base URL or a local model of the user's own; else a running Ollama;
-else a key; else the embedded model. Nothing is sent anywhere but to Ollama's address to see.
+`auto` means: a provider with a base URL, a function or a local model of the user's own; else a
+running Ollama; else a key; else the embedded model. Nothing is sent anywhere but to Ollama's
+address to see.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentls.core.errors import ModelError, NoModel, Unreachable
-from agentls.llm.endpoint import Endpoint
-from agentls.llm.registry import PROVIDERS, ProviderConfig, ollama_url
-from agentls.llm.transport import Transport
+from pydantic import SecretStr
 
-_PROBE_TIMEOUT_S = 1.0
+from agentls.core.errors import ModelError, NoModel
+from agentls.llm.endpoint import Endpoint
+from agentls.llm.hosted import is_own_server
+from agentls.llm.ollama import newest_model, ollama_models, ollama_url
+from agentls.llm.provider import Provider, ProviderConfig
+from agentls.llm.registry import PROVIDERS, provider_named
+
+Configs = Mapping[str, ProviderConfig]
+"""One configuration a family of providers."""
+
+FindKey = Callable[[str], Awaitable[SecretStr | None]]
+"""Looks for a provider's key where looking takes time, such as the system keyring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +36,37 @@ class Choice:
     reason: str
 
 
-async def choose(wanted: str, configs: Mapping[str, ProviderConfig], model: str = "") -> Choice:
+async def no_key(_provider: str) -> SecretStr | None:
+    """Look nowhere."""
+    return None
+
+
+async def choose(
+    wanted: str, configs: Configs, model: str = "", *, find_key: FindKey = no_key
+) -> Choice:
     """Choose a provider.
 
-    `wanted` is a provider's name or "auto"; `configs` has one entry a provider; `model` overrides
-    the model of whichever is chosen.
+    `wanted` is a provider's name or "auto"; `model` overrides the model of whichever is chosen.
+    `find_key` is asked only for a key that is needed and not configured.
 
     Raises:
+        SettingsError: no provider has this name.
         NoModel: nothing was configured and nothing found; the text says what was looked for.
         Unreachable: Ollama was chosen without a model, and its list of models cannot be read.
     """
     if wanted != "auto":
-        config = configs.get(wanted, ProviderConfig())
-        choice = Choice(wanted, _with(config, model), f"{wanted} is the chosen provider")
-        return await _named_ollama(choice) if wanted == "ollama" else choice
+        return await _named(provider_named(wanted), configs, model, find_key)
     if model and _is_embedded(model):
         config = configs.get("local", ProviderConfig())
         return Choice("local", _with(config, model), f"{model} is an embedded model")
     if configured := _configured(configs, model):
         return configured
+
+    async def key_in_keyring(configs: Configs, model: str) -> Choice | str:
+        return await _found_in_keyring(configs, model, find_key)
+
     looked = []
-    for look in (_running_ollama, _found_key, _embedded):
+    for look in (_running_ollama, _found_key, key_in_keyring, _embedded):
         found = await look(configs, model)
         if isinstance(found, Choice):
             return found
@@ -58,29 +77,27 @@ async def choose(wanted: str, configs: Mapping[str, ProviderConfig], model: str 
         + ".",
         hint="Three ways to get one:\n"
         "  1. install Ollama, start it and run `ollama pull qwen2.5-coder`\n"
-        "  2. set a key, such as OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own\n"
+        "  2. set a key, such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_BASE_URL for a "
+        "server of your own\n"
         "  3. run `agentls model pull qwen1.5b` for the embedded model "
         "(`pip install 'agentls[local]'` first if it is missing)",
     )
 
 
-async def ollama_models(config: ProviderConfig) -> list[str]:
-    """Names of the models an Ollama has.
+async def choose_pool(
+    entries: Sequence[str], configs: Configs, *, find_key: FindKey = no_key
+) -> list[Choice]:
+    """The members of a failover pool; an entry is `provider` or `provider/model`.
 
     Raises:
-        ModelError: it cannot be reached or answers something else.
+        SettingsError: no provider has this name.
+        Unreachable, NoModel: as `choose`.
     """
-    transport = Transport(
-        ollama_url(config.base_url or PROVIDERS["ollama"].base_url), provider="ollama"
-    )
-    try:
-        answer = await transport.get_json("/api/tags", timeout_s=_PROBE_TIMEOUT_S)
-    finally:
-        await transport.aclose()
-    models = answer.get("models") if isinstance(answer, dict) else None
-    if not isinstance(models, list):
-        raise Unreachable("What answers there is not Ollama.", provider="ollama")
-    return [str(m["name"]) for m in models if isinstance(m, dict) and "name" in m]
+    members = []
+    for entry in entries:
+        name, _, model = entry.partition("/")
+        members.append(await _named(provider_named(name), configs, model, find_key))
+    return members
 
 
 def _is_embedded(model: str) -> bool:
@@ -93,29 +110,37 @@ def _with(config: ProviderConfig, model: str) -> ProviderConfig:
     return config.model_copy(update={"model": model}) if model else config
 
 
-def _configured(configs: Mapping[str, ProviderConfig], model: str) -> Choice | None:
-    for name, config in configs.items():
-        if name == "local" and config.model:
-            return Choice(name, _with(config, model), "llm.local.model is set")
-        if name != "ollama" and config.base_url:
-            return Choice(name, _with(config, model), f"a base URL is set for {name}")
-    return None
-
-
-async def _named_ollama(choice: Choice) -> Choice:
-    if choice.config.model:
-        return choice
-    names = await ollama_models(choice.config)
+async def _named(provider: Provider, configs: Configs, model: str, find_key: FindKey) -> Choice:
+    config = _with(configs.get(provider.family, ProviderConfig()), model)
+    reason = f"{provider.name} is the chosen provider"
+    needs_key = provider.key_needed and not is_own_server(provider, config)
+    if needs_key and config.api_key is None:
+        config = config.model_copy(update={"api_key": await find_key(provider.family)})
+    if provider.name != "ollama" or config.model:
+        return Choice(provider.name, config, reason)
+    names = await ollama_models(config)
     if not names:
         raise NoModel(
             "Ollama is running but has no model.",
             hint="Run `ollama pull qwen2.5-coder`, or set OLLAMA_MODEL.",
             provider="ollama",
         )
-    return Choice("ollama", _with(choice.config, names[0]), f"{choice.reason}, its newest model")
+    newest = await newest_model(config, names)
+    return Choice("ollama", _with(config, newest or names[0]), f"{reason}, its newest model")
 
 
-async def _running_ollama(configs: Mapping[str, ProviderConfig], model: str) -> Choice | str:
+def _configured(configs: Configs, model: str) -> Choice | None:
+    for name, config in configs.items():
+        if name == "local" and config.model:
+            return Choice(name, _with(config, model), "llm.local.model is set")
+        if name == "custom" and config.function:
+            return Choice(name, _with(config, model), "llm.custom.function is set")
+        if name != "ollama" and config.base_url:
+            return Choice(name, _with(config, model), f"a base URL is set for {name}")
+    return None
+
+
+async def _running_ollama(configs: Configs, model: str) -> Choice | str:
     config = configs.get("ollama", ProviderConfig())
     address = ollama_url(config.base_url or PROVIDERS["ollama"].base_url)
     url = Endpoint(address, provider="ollama").origin.url  # the address may hold a password
@@ -124,24 +149,38 @@ async def _running_ollama(configs: Mapping[str, ProviderConfig], model: str) -> 
     except ModelError:
         return f"Ollama at {url}: not running"
     wanted = model or config.model
-    if not wanted and not names:
+    if not wanted:
+        wanted = await newest_model(config, names) or ""
+    if not wanted:
         return f"Ollama at {url}: running, but it has no model"
-    return Choice("ollama", _with(config, wanted or names[0]), f"Ollama is running at {url}")
+    return Choice("ollama", _with(config, wanted), f"Ollama is running at {url}")
 
 
-async def _found_key(configs: Mapping[str, ProviderConfig], model: str) -> Choice | str:
-    variables = []
-    for name, provider in PROVIDERS.items():
-        if not provider.key_variable:
-            continue
-        config = configs.get(name, ProviderConfig())
+def _families() -> list[Provider]:
+    """The providers that need a key, each once."""
+    return [p for p in PROVIDERS.values() if p.key_variable and p.name == p.family]
+
+
+async def _found_key(configs: Configs, model: str) -> Choice | str:
+    for provider in _families():
+        config = configs.get(provider.name, ProviderConfig())
         if config.api_key is not None:
-            return Choice(name, _with(config, model), f"{provider.key_variable} is set")
-        variables.append(provider.key_variable)
-    return f"a key ({', '.join(variables)}): none set"
+            reason = f"{provider.key_variable} is set"
+            return Choice(provider.name, _with(config, model), reason)
+    variables = ", ".join(provider.key_variable for provider in _families())
+    return f"a key ({variables}): none set"
 
 
-async def _embedded(configs: Mapping[str, ProviderConfig], model: str) -> Choice | str:
+async def _found_in_keyring(configs: Configs, model: str, find_key: FindKey) -> Choice | str:
+    for provider in _families():
+        if (key := await find_key(provider.name)) is not None:
+            config = configs.get(provider.name, ProviderConfig())
+            config = _with(config, model).model_copy(update={"api_key": key})
+            return Choice(provider.name, config, "its key is in the system keyring")
+    return "a key in the system keyring: none"
+
+
+async def _embedded(configs: Configs, model: str) -> Choice | str:
     if importlib.util.find_spec("xllamacpp") is None:
         return "the embedded model: the package for it is not installed"
     from agentls.llm.local_spec import default_weights

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from pathlib import Path
 
 import httpx
@@ -43,6 +43,7 @@ class Transport:
         api_key: SecretStr | None = None,
         key_header: str = "Authorization",
         uds: Path | None = None,
+        secrets: Iterable[str] = (),
         retry: RetryPolicy | None = None,
         client: httpx.AsyncClient | None = None,
         connect_s: float = 10.0,
@@ -57,6 +58,7 @@ class Transport:
             api_key: sent in `key_header`; there as a bearer token if that is `Authorization`.
             key_header: see above.
             uds: a Unix socket to connect to instead of the URL's host.
+            secrets: further texts that no error may show, such as a key in the body.
             retry: when `HttpModel` asks again.
             client: used instead of an own one; it stays its owner's to close.
             connect_s: time limit for a connection.
@@ -65,17 +67,18 @@ class Transport:
         Raises:
             SettingsError: the URL cannot be one.
         """
-        self._endpoint = Endpoint(
+        self.endpoint = Endpoint(
             base_url,
             provider=provider,
             headers=headers,
             api_key=api_key,
             key_header=key_header,
             uds=uds,
+            secrets=secrets,
         )
         self.retry = retry or RetryPolicy()
-        self.redact = self._endpoint.redact
-        self._origin = self._endpoint.origin
+        self.redact = self.endpoint.redact
+        self._origin = self.endpoint.origin
         self._client = client
         self._owns_client = client is None
         self._timeout = httpx.Timeout(connect=connect_s, read=idle_s, write=idle_s, pool=None)
@@ -107,9 +110,20 @@ class Transport:
         Raises:
             ModelError: unreachable, refused, too slow, or not JSON.
         """
+        return await self._json("GET", path, None, timeout_s)
+
+    async def post_json(
+        self, path: str, body: Mapping[str, JsonValue], *, timeout_s: float
+    ) -> JsonValue:
+        """As `get_json`, with a question."""
+        return await self._json("POST", path, _encode(body, self._origin.provider), timeout_s)
+
+    async def _json(
+        self, method: str, path: str, content: bytes | None, timeout_s: float
+    ) -> JsonValue:
         try:
             async with asyncio.timeout(timeout_s):
-                response = await self._send("GET", path, None)
+                response = await self._send(method, path, content)
                 try:
                     value: JsonValue = json.loads(await self._read(response, _MAX_JSON_BYTES))
                 finally:
@@ -132,13 +146,13 @@ class Transport:
     async def _send(self, method: str, path: str, content: bytes | None) -> httpx.Response:
         """The response, with its status checked and its body unread."""
         if self._client is None:
-            self._client = self._endpoint.open_client()
-        headers = self._endpoint.headers()
+            self._client = self.endpoint.open_client()
+        headers = self.endpoint.headers()
         if content is not None:
             headers["Content-Type"] = "application/json"
         request = self._client.build_request(
             method,
-            self._endpoint.url(path),
+            self.endpoint.url(path),
             headers=headers,
             content=content,
             timeout=self._timeout,

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentls.agent.reply import Overlap, Reply
-from agentls.core.events import BlockAbort, BlockDelta, BlockStart, BlockStop, Event
-from agentls.core.messages import Message, Reasoning, ToolCall
+from agentls.core.events import BlockAbort, BlockDelta, BlockKind, BlockStart, BlockStop, Event
+from agentls.core.messages import Item, Message, Reasoning, ToolCall
 
 SLICES = st.lists(st.text(min_size=1, max_size=5), max_size=8)
 
@@ -55,7 +55,7 @@ def test_blocks_are_renumbered_and_items_ordered() -> None:
         BlockStart(index=8, block="tool_call", call_id="call_1", name="t"),
         BlockAbort(index=8, reason="cut"),
     ]
-    assert reply.items() == [Reasoning(text="hm"), Message.of("assistant", "hello"), call]
+    assert reply.items() == [Message.of("assistant", "hello"), call, Reasoning(text="hm")]
     assert reply.aborted_calls == 1
 
 
@@ -86,7 +86,11 @@ def test_a_complete_block_holds_its_own_text_and_no_other_s() -> None:
     reply = Reply(itertools.count().__next__, ())
     told = texts(reply, *text_block(0, "Hello "), *thought(1), *text_block(2, "world"))
     assert told == ("Hello world", ["Hello ", "world"])
-    assert reply.items() == [Reasoning(text="hm"), Message.of("assistant", "Hello world")]
+    assert reply.items() == [
+        Message.of("assistant", "Hello "),
+        Reasoning(text="hm"),
+        Message.of("assistant", "world"),
+    ]
 
 
 def test_text_of_a_complete_block_is_not_told_again_by_the_next_attempt() -> None:
@@ -96,3 +100,35 @@ def test_text_of_a_complete_block_is_not_told_again_by_the_next_attempt() -> Non
     again = Reply(itertools.count().__next__, (), first.text, first.stopped)
     assert texts(again, *text_block(0, "I look. Now then.")) == (" then.", [" Now then."])
     assert again.items() == [Message.of("assistant", "I look. Now then.")]
+
+
+def test_the_order_of_thinking_and_calls_is_kept() -> None:
+    first, second = Reasoning(text="1", signature="a"), Reasoning(text="2", signature="b")
+    one = ToolCall(call_id="x", name="f")
+    other = ToolCall(call_id="y", name="g")
+    said = ["Look: ", "both.", " Done."]
+    blocks: list[Item] = [
+        first,
+        Message.of("assistant", said[0]),
+        Message.of("assistant", said[1]),
+        one,
+        second,
+        ToolCall(call_id="z", name=" "),
+        Message.of("assistant", said[2]),
+        other,
+    ]
+    reply = Reply(itertools.count().__next__, frozenset())
+    for index, item in enumerate(blocks):
+        kind: BlockKind = (
+            "thinking"
+            if isinstance(item, Reasoning)
+            else "tool_call"
+            if isinstance(item, ToolCall)
+            else "text"
+        )
+        call_id = item.call_id if isinstance(item, ToolCall) else ""
+        reply.take(BlockStart(index=index, block=kind, call_id=call_id))
+        if isinstance(item, Message):
+            reply.take(BlockDelta(index=index, text=item.text))
+        reply.take(BlockStop(index=index, item=item))
+    assert reply.items() == [first, Message.of("assistant", "".join(said)), one, second, other]

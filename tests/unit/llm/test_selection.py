@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from agentls.core.errors import NoModel, Unreachable
-from agentls.llm.registry import ProviderConfig
-from agentls.llm.selection import Choice, choose
+from agentls.core.errors import NoModel, SettingsError, Unreachable
+from agentls.llm.provider import ProviderConfig
+from agentls.llm.selection import Choice, choose, choose_pool
 from support.openai_server import OpenAIServer, Reply
 
 
@@ -38,8 +38,46 @@ async def test_an_explicit_provider_is_taken_as_it_is() -> None:
     )
 
 
-async def test_an_unknown_provider_is_left_to_the_registry() -> None:
-    assert (await choose("nope", {})).provider == "nope"
+async def test_an_unknown_provider_is_refused() -> None:
+    with pytest.raises(SettingsError, match="no provider named 'nope'"):
+        await choose("nope", {})
+
+
+async def test_the_keyring_is_asked_only_for_a_key_that_is_needed(closed_port: str) -> None:
+    asked: list[str] = []
+
+    async def find_key(provider: str) -> SecretStr | None:
+        asked.append(provider)
+        return SecretStr("found") if provider == "gemini" else None
+
+    own = ProviderConfig(base_url="http://127.0.0.1:1/v1")
+    with_key = ProviderConfig(api_key=SecretStr("k"))
+    await choose("openai", {"openai": own}, find_key=find_key)
+    await choose("openai-responses", {"openai": with_key}, find_key=find_key)
+    await choose("local", {}, find_key=find_key)
+    assert asked == []
+    choice = await choose("gemini", {}, find_key=find_key)
+    assert choice.config.api_key == SecretStr("found")
+    assert asked == ["gemini"]
+    configs = {"ollama": ProviderConfig(base_url=closed_port)}
+    choice = await choose("auto", configs, find_key=find_key)
+    assert (choice.provider, choice.reason) == ("gemini", "its key is in the system keyring")
+    assert asked == ["gemini", "anthropic", "openai", "gemini"]
+
+
+async def test_a_pool() -> None:
+    configs = {
+        "anthropic": ProviderConfig(api_key=SecretStr("a"), model="x"),
+        "groq": ProviderConfig(api_key=SecretStr("g")),
+    }
+    members = await choose_pool(["anthropic", "groq/openai/gpt-oss-20b", "groq"], configs)
+    assert [(each.provider, each.config.model) for each in members] == [
+        ("anthropic", "x"),
+        ("groq", "openai/gpt-oss-20b"),
+        ("groq", ""),
+    ]
+    with pytest.raises(SettingsError, match="no provider named 'nope'"):
+        await choose_pool(["nope"], configs)
 
 
 async def test_auto_takes_what_the_user_configured_first(closed_port: str) -> None:
@@ -96,7 +134,8 @@ async def test_with_nothing_found_the_error_says_what_was_looked_for(
     assert caught.value.message == (
         "No model was found. Looked for a provider in the settings (LLM_PROVIDER, a base URL): "
         f"none; Ollama at {url}: {state}; "
-        "a key (OPENAI_API_KEY, GROQ_API_KEY, DEEPSEEK_API_KEY): none set; "
+        "a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, "
+        "DEEPSEEK_API_KEY): none set; a key in the system keyring: none; "
         "the embedded model: no weights downloaded."
     )
     assert [line.strip()[:2] for line in caught.value.hint.split("\n")[1:]] == ["1.", "2.", "3."]

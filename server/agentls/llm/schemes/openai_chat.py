@@ -42,6 +42,7 @@ class OpenAIChat:
         extra_body: Mapping[str, JsonValue] | None = None,
         replay_reasoning: bool = False,
         max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
+        least_effort: str = "none",
         new_id: Callable[[], str] = new_call_id,
     ) -> None:
         """A format for one model.
@@ -52,6 +53,7 @@ class OpenAIChat:
             extra_body: put over the request's own fields; null takes a field out.
             replay_reasoning: send earlier reasoning back, as some models want between tool calls.
             max_tokens_key: OpenAI's own reasoning models know only `max_completion_tokens`.
+            least_effort: what stands for no thinking, with models that always think a little.
             new_id: makes ids for calls that came without one.
         """
         self._model = model
@@ -59,6 +61,7 @@ class OpenAIChat:
         self._extra = dict(extra_body or {})
         self._replay_reasoning = replay_reasoning
         self._max_tokens_key = max_tokens_key
+        self._least_effort = least_effort
         self._new_id = new_id
 
     def build(self, request: ModelRequest) -> dict[str, JsonValue]:
@@ -87,7 +90,8 @@ class OpenAIChat:
         if request.stop:
             body["stop"] = list(request.stop)
         if request.effort is not None:
-            body["reasoning_effort"] = request.effort
+            none = request.effort == "none"
+            body["reasoning_effort"] = self._least_effort if none else request.effort
         if request.response_schema is not None:
             body["response_format"] = {
                 "type": "json_schema",

@@ -6,6 +6,7 @@ right behind it. Knows nothing of sampling, tools or HTTP.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,7 @@ from agentls.llm.content import base64_of, data_url, leading_rules, only_text, t
 
 Object = dict[str, JsonValue]
 
+_MAX_ID_CHARS = 40
 _AUDIO_FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
 
 
@@ -68,7 +70,7 @@ def to_messages(
     if rules:
         messages.append({"role": "system", "content": rules})
     reply = _Reply()
-    for item in rest:
+    for at, item in enumerate(rest, start=1):
         match item:
             case Message(role="assistant"):
                 if text := only_text(item, provider):
@@ -78,6 +80,8 @@ def to_messages(
             case Reasoning():
                 if replay_reasoning and item.provider == provider and item.text:
                     reply.reasoning.append(item.text)
+            case Message() if at < len(rest) and _says_nothing(item):
+                pass  # several servers refuse it; an empty question is the server's to judge
             case Message() | ToolResult():
                 messages += reply.to_json()
                 reply = _Reply()
@@ -87,18 +91,30 @@ def to_messages(
 
 def _said(item: Message | ToolResult, provider: str) -> Object:
     if isinstance(item, ToolResult):
-        return {"role": "tool", "tool_call_id": item.call_id, "content": item.content}
+        return {"role": "tool", "tool_call_id": _call_id(item.call_id), "content": item.content}
     if item.role == "system":
         return {"role": "system", "content": only_text(item, provider)}
     if all(isinstance(block, TextBlock) for block in item.content):
         return {"role": "user", "content": item.text}
-    return {"role": "user", "content": [_part(block, provider) for block in item.content]}
+    parts = [_part(block, provider) for block in item.content if block != TextBlock(text="")]
+    return {"role": "user", "content": [*parts]}
+
+
+def _says_nothing(message: Message) -> bool:
+    return all(block == TextBlock(text="") for block in message.content)
+
+
+def _call_id(call_id: str) -> str:
+    """The id, or for one of another provider that is too long a short one that stands for it."""
+    if len(call_id) <= _MAX_ID_CHARS:
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def _call(call: ToolCall) -> Object:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     return {
-        "id": call.call_id,
+        "id": _call_id(call.call_id),
         "type": "function",
         "function": {"name": tool_name(call.name), "arguments": arguments},
     }
