@@ -5,7 +5,8 @@ Q ?= Which file decides whether a path is inside the workspace, and how does it 
 MODEL ?= qwen1.5b
 
 .DEFAULT_GOAL := help
-.PHONY: help ask test check format test-unit test-neovim test-model bench dist constraints clean
+.PHONY: help ask test check format test-unit test-neovim test-model fuzz bench docs-providers dist \
+	constraints clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 22
@@ -19,7 +20,7 @@ ask: ## Set up, fetch a local model, ask about this repository (Q="â€¦" MODEL=â€
 test: ## Everything CI runs: checks, then all tests
 	@.ci/setup $(VENV) local,dev
 	@$(MAKE) --no-print-directory check
-	@$(BIN)/python -m pytest -q
+	@AGENTLS_PEERS="$$(.ci/peers $(VENV))" $(BIN)/python -m pytest -q
 
 check: ## Lint, types, import rules
 	@.ci/setup $(VENV) local,dev
@@ -43,11 +44,22 @@ test-neovim: ## The tests in a real Neovim
 
 test-model: ## The tests with real local models
 	@.ci/setup $(VENV) local,dev
-	@$(BIN)/python -m pytest -q -m model
+	@AGENTLS_PEERS="$$(.ci/peers $(VENV))" $(BIN)/python -m pytest -q -m model
+
+fuzz: ## Fuzz decoders and readers for five minutes
+	@.ci/setup $(VENV) local,dev
+	@mkdir -p build/fuzz/new
+	@$(BIN)/python tests/fuzz/decoders.py -max_total_time=300 -max_len=8192 \
+		-artifact_prefix=build/fuzz/ build/fuzz/new tests/fuzz/corpus/*
 
 bench: ## Measure start-up, latency and the decoder against raw references
 	@.ci/setup $(VENV) local,dev
 	@$(BIN)/python tests/bench
+
+docs-providers: ## Run what proves the table in docs/providers.md, and write it
+	@.ci/setup $(VENV) local,dev
+	@AGENTLS_WRITE_PROOFS=1 AGENTLS_PEERS="$$(.ci/peers $(VENV))" \
+		$(BIN)/python -m pytest -q -m proves
 
 dist: ## Build the wheel and the source archive into dist/
 	@.ci/setup $(VENV) local,dev

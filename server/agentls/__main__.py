@@ -81,6 +81,10 @@ def _command(arguments: Arguments) -> Callable[[Environment], int]:
             from agentls.cli.models import show
 
             return show
+        case "model refresh":
+            from agentls.cli.refresh import refresh
+
+            return refresh
         case "key set":
             from agentls.cli.keys import store
 

@@ -1,8 +1,8 @@
 """Fuzzes decoders and readers: `python tests/fuzz/decoders.py -max_total_time=300 NEW CORPUS…`.
 
 Takes libFuzzer's options. Inputs that reach new code are kept in the first folder; one that breaks
-a promise is printed, written as a file, and ends the run with an error. Needs atheris, which exists
-for CPython on Linux and macOS.
+a promise is printed, written as a file, and ends the run with an error. Needs atheris, which has
+wheels for CPython 3.11 to 3.13 on Linux.
 """
 
 from __future__ import annotations

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-_RECORDINGS = {
-    "anthropic": "anthropic_streams",
-    "gemini": "gemini_streams",
-    "ollama": "ollama_streams",
-    "openai_chat": "openai_streams",
-    "openai_responses": "responses_streams",
-}
 _LONGEST = 8192
 
 
 def seeds() -> dict[Path, bytes]:
     """Every seed by its path below the corpus."""
     from fuzz.reading import headed
-    from support.wires.all_wires import WIRES
+    from support.wires.all_wires import WIRES, recorded
 
     found: dict[Path, bytes] = {}
     for number, wire in enumerate(WIRES):
-        recorded: dict[str, bytes] = importlib.import_module(
-            f"support.{_RECORDINGS[wire.name]}"
-        ).RECORDED
         made = {
             "said": wire.said("a", "ü😀"),
             "called": wire.called(("c1", "f", {"a": "ü"}), ("c2", "g", {})),
@@ -36,7 +25,7 @@ def seeds() -> dict[Path, bytes]:
             "error": wire.frames(wire.said("a"))[0] + wire.error("busy"),
         }
         framing = "ndjson" if "ndjson" in wire.content_type else "sse"
-        for name, stream in (recorded | made).items():
+        for name, stream in (recorded(wire) | made).items():
             if len(stream) > _LONGEST:
                 continue
             file = re.sub(r"\W+", "-", name).strip("-") + ".bin"

@@ -30,6 +30,7 @@ from agentls.llm.transport import Transport
 from support.anthropic_streams import RECORDED, STOP, ended, error, opened, sse, start, use, words
 from support.fake_server import FakeServer, Reply, refused
 from support.openai_rig import HI
+from support.proofs import proving
 
 REQUEST = ModelRequest(
     system="Be brief.",
@@ -152,6 +153,7 @@ REPLIES = {
 }
 
 
+@proving("anthropic", "thinking", "cache", peer="fake, read by anthropic")
 @pytest.mark.parametrize("name", REPLIES)
 async def test_both_read_the_same(
     name: str, server: FakeServer, sdk: anthropic.AsyncAnthropic
@@ -171,6 +173,7 @@ async def test_both_read_the_same(
     ]
 
 
+@proving("anthropic", "images", peer="fake, read by anthropic")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
     "settings",

@@ -27,6 +27,7 @@ from agentls.llm.schemes.gemini import Gemini
 from support.fake_server import FakeServer, refused
 from support.gemini_streams import RECORDED, UNAVAILABLE, chunk, failure, sse, text
 from support.openai_rig import KEY, Rig
+from support.proofs import proving
 from support.wires.gemini import WIRE
 
 SIGNATURE = base64.b64encode(b"of thought").decode()
@@ -137,6 +138,7 @@ TWO_CALLS = sse(
 )
 
 
+@proving("gemini", "thinking", "cache", peer="fake, read by google-genai")
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -226,6 +228,7 @@ def camel(value: Any) -> Any:
     return [camel(each) for each in value] if isinstance(value, list) else value
 
 
+@proving("gemini", "images", peer="fake, read by google-genai")
 @pytest.mark.parametrize(
     ("thinking", "config"),
     [

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agentls.agent.turn import Limits
 from agentls.core.errors import BadRequest, ModelError, StreamBroken
 from agentls.core.events import (
     BlockDelta,
@@ -22,10 +23,12 @@ from agentls.core.events import (
     Status,
     Usage,
 )
-from agentls.core.messages import Message, ToolCall
+from agentls.core.messages import Message, TextBlock, ToolCall
 from agentls.core.requests import ModelRequest, ToolDefinition
 from agentls.llm.local import LocalModel, local_model
 from agentls.llm.local_spec import find
+from support.agent_fakes import rig
+from support.proofs import proving
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
 
@@ -76,6 +79,7 @@ async def is_quiet(child: psutil.Process, within_s: float) -> bool:
     return False
 
 
+@proving("local", "text", "usage", "cache", peer="llama.cpp in a child")
 async def test_real_text_streams(model: LocalModel) -> None:
     events = await reply(model, asking("Write one sentence about the sea."))
     text = said(events)
@@ -91,6 +95,8 @@ async def test_real_text_streams(model: LocalModel) -> None:
     assert finished.state == "finished"
     again = await reply(model, asking("Write one sentence about the sea."))
     assert LOADING not in again
+    known = next(event for event in again if isinstance(event, Usage))
+    assert known.cache_read_tokens > 5
     assert said(again) == text
 
 
@@ -123,6 +129,29 @@ async def test_a_child_killed_in_a_reply_breaks_that_reply_alone(model: LocalMod
     assert said(await reply(model, asking("Say hello.", 6)))
 
 
+@proving("local", "resume", peer="llama.cpp in a child")
+async def test_a_turn_goes_on_with_a_new_child(model: LocalModel) -> None:
+    killed = False
+    talk = rig(model, limits=Limits(max_tokens=24))
+
+    async def sink(event: Event) -> None:
+        nonlocal killed
+        talk.events.append(event)
+        if isinstance(event, BlockDelta) and not killed:
+            killed = True
+            for child in children():
+                child.kill()
+
+    await talk.session.prompt((TextBlock(text="Tell a story."),), sink=sink, approver=talk.approver)
+    told = [e for e in talk.events if isinstance(e, Status) and e.state == "retrying"]
+    assert len(told) == 1
+    text = "".join(e.text for e in talk.events if isinstance(e, BlockDelta))
+    assert [item for item in talk.history() if isinstance(item, Message)][1:] == [
+        Message.of("assistant", text)
+    ]
+
+
+@proving("local", "cancel", peer="llama.cpp in a child")
 async def test_cancelling_stops_the_engine_too(model: LocalModel) -> None:
     events = model.stream(asking("Tell a long story.", 900))
     async for event in events:
@@ -261,6 +290,7 @@ GREP = ToolDefinition(
 )
 
 
+@proving("local", "tools", peer="llama.cpp in a child")
 async def test_a_model_held_to_a_schema_picks_the_tool(qwen_path: Path) -> None:
     model = local_model("qwen1.5b", qwen_path.parent, context_tokens=1024)
     request = ModelRequest(

@@ -32,6 +32,7 @@ from agentls.llm.transport import Transport
 from support.fake_server import FakeServer, Reply, refused
 from support.ollama_streams import RECORDED, delta, done, ndjson
 from support.openai_streams import counter
+from support.proofs import proving
 from support.wires.ollama import WIRE
 
 HI = ModelRequest(items=(Message.of("user", "hi"),))
@@ -106,6 +107,7 @@ REPLIES: dict[str, tuple[bytes, StopReason | str]] = {
 }
 
 
+@proving("ollama", "tools", "parallel tools", "thinking", "usage", peer="fake, read by ollama")
 @pytest.mark.parametrize("name", REPLIES)
 async def test_both_read_the_same(name: str, server: FakeServer, sdk: ollama.AsyncClient) -> None:
     body, stop_reason = REPLIES[name]
@@ -129,6 +131,7 @@ def known(value: Any) -> Any:
     return [known(each) for each in value] if isinstance(value, list) else value
 
 
+@proving("ollama", "images", peer="fake, read by ollama")
 async def test_both_send_the_same(server: FakeServer, sdk: ollama.AsyncClient) -> None:
     server.replies.extend([WIRE.reply(WIRE.said("ok"))] * 2)
     request = ModelRequest(

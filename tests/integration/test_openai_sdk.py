@@ -9,12 +9,15 @@ import openai
 import pytest
 
 from agentls.core.events import BlockStop, Event, Status, Usage
-from agentls.core.messages import Message, ToolCall
+from agentls.core.messages import ImageBlock, Message, TextBlock, ToolCall
 from agentls.core.requests import ModelInfo, ModelRequest, ToolDefinition
 from agentls.llm.http_model import HttpModel
+from agentls.llm.provider import ProviderConfig
+from agentls.llm.registry import create
 from agentls.llm.schemes.openai_chat import OpenAIChat
 from agentls.llm.transport import Transport
 from support.openai_server import OpenAIServer, called, refused, said, streamed
+from support.proofs import proving
 
 TOOL = ToolDefinition(name="glob", description="Find.", parameters={"type": "object"})
 REQUEST = ModelRequest(items=(Message.of("user", "hi"),), tools=(TOOL,))
@@ -83,3 +86,42 @@ async def test_errors(server: OpenAIServer, sdk: openai.AsyncOpenAI) -> None:
     with pytest.raises(openai.APIError, match="boom"):
         async for _ in stream:
             pass
+
+
+@proving("openai", "images", peer="fake, read by openai")
+@proving("deepseek", "images", peer="fake, read by openai")
+@pytest.mark.parametrize("provider", ["openai", "deepseek"])
+async def test_an_image_is_sent_as_the_sdk_sends_it(
+    provider: str, server: OpenAIServer, sdk: openai.AsyncOpenAI
+) -> None:
+    content = (
+        TextBlock(text="What is this?"),
+        ImageBlock(mime_type="image/png", data="AAAA"),
+        ImageBlock(mime_type="image/png", url="https://example.com/a.png"),
+    )
+    request = ModelRequest(items=(Message(role="user", content=content),))
+    server.replies.extend([said("ok"), said("ok")])
+    name = "m" if provider == "openai" else "deepseek-v4-flash"
+    model = await create(provider, ProviderConfig(model=name, base_url=server.url))
+    async for _ in model.stream(request):
+        pass
+    await model.aclose()
+    stream = await sdk.chat.completions.create(
+        model=name,
+        messages=[
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "What is this?"},
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                    {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                ],
+            }
+        ],
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    async for _ in stream:
+        pass
+    ours, theirs = server.exchanges
+    assert ours.json == theirs.json

@@ -29,6 +29,7 @@ from agentls.llm.schemes.openai_responses import OpenAIResponses
 from agentls.llm.transport import Transport
 from support.fake_server import Reply, refused
 from support.openai_server import OpenAIServer
+from support.proofs import proving
 from support.responses_streams import RECORDED
 from support.wires.openai_responses import WIRE
 
@@ -145,6 +146,7 @@ def test_every_event_of_the_fake_is_one_of_the_sdk(name: str) -> None:
         EVENTS.validate_json(line.removeprefix(b"data: "))
 
 
+@proving("openai-responses", "thinking", peer="fake, read by openai")
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -176,6 +178,7 @@ async def test_a_whole_reply_is_read_alike(
     ]
 
 
+@proving("openai-responses", "images", peer="fake, read by openai")
 async def test_our_request_is_the_one_the_sdk_sends(
     server: OpenAIServer, sdk: openai.AsyncOpenAI
 ) -> None:

@@ -1,8 +1,8 @@
 """A real llama.cpp server in a child process.
 
 Run as `python llama_server.py MODEL HOST CONTEXT_TOKENS [TEMPLATE_FILE]`. Serves llama.cpp's own
-HTTP on HOST, an address or a path for a Unix socket; prints the address as one line when it is ready and
-ends when its stdin is closed.
+HTTP on HOST, an address or a path for a Unix socket; prints the address as one line when it is
+ready and ends when its stdin is closed.
 """
 
 from __future__ import annotations

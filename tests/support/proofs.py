@@ -8,8 +8,9 @@ and fails when they differ; `AGENTLS_WRITE_PROOFS=1` writes it instead.
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -53,6 +54,7 @@ REASONS: dict[tuple[str, str], str] = {
 """Why a cell is empty."""
 
 Cell = tuple[str, str]
+T = TypeVar("T")
 
 
 class Proofs:
@@ -153,3 +155,14 @@ def pytest_configure(config: pytest.Config) -> None:
     proofs = Proofs()
     proofs.pytest_configure(config)
     config.pluginmanager.register(proofs)
+
+
+def proving(provider: str, *features: str, peer: str) -> Callable[[T], T]:
+    """Marks a test as the proof of several features of a provider."""
+
+    def mark(test: T) -> T:
+        for feature in features:
+            pytest.mark.proves(provider, feature, peer=peer)(test)
+        return test
+
+    return mark

@@ -207,33 +207,50 @@ def read(*slices: bytes) -> tuple[list[Event], tuple[str, str] | None]:
     return openai_streams.read(*slices, reader=ResponsesReader("fake", counter()))
 
 
-def _llama_cpp() -> bytes:
-    # Recorded from llama.cpp's server (xllamacpp 2026.10), with shorter ids.
-    begun = '{"id":"resp_R","object":"response","status":"in_progress"}'
-    part = '{"type":"output_text","annotations":[],"logprobs":[],"text":"Hello!"}'
-    whole = (
+def _llama_cpp(thoughts: list[str], pieces: list[str], tokens: str) -> bytes:
+    """Recorded from llama.cpp's server (xllamacpp 2026.10), with shorter ids.
+
+    Its thinking ends only when all of the text was told.
+    """
+    begun = '"response":{"id":"resp_R","object":"response","status":"in_progress"}'
+    thought = (
+        '{"id":"rs_1","summary":[],"type":"reasoning","content":[{"text":'
+        f'{json.dumps("".join(thoughts))},"type":"reasoning_text"}}],"encrypted_content":""}}'
+    )
+    said = json.dumps("".join(pieces))
+    part = f'{{"type":"output_text","annotations":[],"logprobs":[],"text":{said}}}'
+    message = (
         f'{{"type":"message","status":"completed","id":"msg_2","content":[{part}],'
         '"role":"assistant"}'
     )
+    thinking = [
+        (
+            "output_item.added",
+            '"item":{"id":"rs_1","summary":[],"type":"reasoning","content":[],'
+            '"encrypted_content":"","status":"in_progress"}',
+        ),
+        *(("reasoning_text.delta", f'"delta":{json.dumps(p)},"item_id":"rs_1"') for p in thoughts),
+    ]
+    output = f"{thought},{message}" if thoughts else message
     frames = [
-        ("created", f'"response":{begun}'),
-        ("in_progress", f'"response":{begun}'),
+        ("created", begun),
+        ("in_progress", begun),
+        *(thinking if thoughts else ()),
         (
             "output_item.added",
             '"item":{"content":[],"id":"msg_2","role":"assistant","status":"in_progress",'
             '"type":"message"}',
         ),
         ("content_part.added", '"item_id":"msg_2","part":{"type":"output_text","text":""}'),
-        ("output_text.delta", '"item_id":"msg_2","delta":"Hello"'),
-        ("output_text.delta", '"item_id":"msg_2","delta":"!"'),
-        ("output_text.done", '"item_id":"msg_2","text":"Hello!"'),
+        *(("output_text.delta", f'"item_id":"msg_2","delta":{json.dumps(p)}') for p in pieces),
+        *([("output_item.done", f'"item":{thought}')] if thoughts else ()),
+        ("output_text.done", f'"item_id":"msg_2","text":{said}'),
         ("content_part.done", f'"item_id":"msg_2","part":{part}'),
-        ("output_item.done", f'"item":{whole}'),
+        ("output_item.done", f'"item":{message}'),
         (
             "completed",
             '"response":{"id":"resp_R","object":"response","created_at":1796070421,'
-            f'"status":"completed","model":"m.gguf","output":[{whole}],"usage":{{"input_tokens":46,'
-            '"output_tokens":2,"total_tokens":48,"input_tokens_details":{"cached_tokens":5}}},'
+            f'"status":"completed","model":"m.gguf","output":[{output}],"usage":{{{tokens}}}}},'
             '"timings":{"cache_n":5,"prompt_n":41,"prompt_ms":232.631}',
         ),
     ]
@@ -275,7 +292,18 @@ _CUSTOM: Object = {
 }
 
 RECORDED: dict[str, bytes] = {
-    "llama.cpp": _llama_cpp(),
+    "llama.cpp": _llama_cpp(
+        [],
+        ["Hello", "!"],
+        '"input_tokens":46,"output_tokens":2,"total_tokens":48,'
+        '"input_tokens_details":{"cached_tokens":5}',
+    ),
+    "llama.cpp thinking": _llama_cpp(
+        ["The", " word", " is", " delta", ".", "\n"],
+        ["It", " is", " delta", "."],
+        '"input_tokens":160,"output_tokens":20,"total_tokens":180,'
+        '"input_tokens_details":{"cached_tokens":0}',
+    ),
     "openai text": sse(*ended(say("msg_a", 0, "Hello", " world", "!"))),
     "openai turn": sse(
         *ended(_TURN, usage=usage(100, 40, cached=64, thought=20)),

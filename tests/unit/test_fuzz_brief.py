@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,12 @@ from fuzz import make_corpus, mutating, reading
 _FOLDER = Path(reading.__file__).parent
 _CORPUS = _FOLDER / "corpus"
 _RUNS = 2_000
-_HAS_ATHERIS = sys.platform == "linux" and (3, 11) <= sys.version_info < (3, 14)
+# What there are wheels for.
+_HAS_ATHERIS = (
+    sys.platform == "linux"
+    and platform.machine() == "x86_64"
+    and (3, 11) <= sys.version_info < (3, 14)
+)
 
 
 @pytest.mark.skipif(not _HAS_ATHERIS, reason="THE FUZZER DID NOT RUN: no atheris for this Python")

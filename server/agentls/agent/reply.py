@@ -78,7 +78,7 @@ class Reply:
         self._text = shown
         self._before = shown[:stopped]
         self.stopped = stopped
-        self._items: list[Item] = []
+        self._items: dict[int, Item] = {}
         self.aborted_calls = 0
         self.stop_reason: StopReason | str | None = None
 
@@ -95,7 +95,7 @@ class Reply:
     @property
     def calls(self) -> list[ToolCall]:
         """Complete calls with a name, in order; models emit nameless ones by mistake."""
-        return [i for i in self._items if isinstance(i, ToolCall) and i.name.strip()]
+        return [i for i in self._in_order() if isinstance(i, ToolCall) and i.name.strip()]
 
     def items(self) -> list[Item]:
         """The reply in its order: providers want their thinking back where it stood.
@@ -103,7 +103,7 @@ class Reply:
         Text that came behind a call goes before the first one, since results have to follow calls.
         Text of earlier attempts begins the reply.
         """
-        texts = [Message.of("assistant", self._before), *self._items]
+        texts = [Message.of("assistant", self._before), *self._in_order()]
         texts.append(Message.of("assistant", self._text[self.stopped :]))
         ordered: list[Item] = []
         first_call = 0
@@ -115,6 +115,10 @@ class Reply:
                     first_call += 1
                 ordered.append(item)
         return ordered
+
+    def _in_order(self) -> list[Item]:
+        """As the blocks began: calls all end with the reply, wherever they stood in it."""
+        return [self._items[index] for index in sorted(self._items)]
 
     def take(self, event: Event) -> list[Event]:
         """Record an event and give what to pass on."""
@@ -165,7 +169,7 @@ class Reply:
                 self.stopped = len(self._text)
             case _:
                 pass
-        self._items.append(item)
+        self._items[index] = item
         return [*events, BlockStop(index=self._indices[index], item=item)]
 
     def _unique(self, call_id: str) -> str:

@@ -25,6 +25,7 @@ Command = Literal[
     "doctor",
     "model pull",
     "model list",
+    "model refresh",
     "key set",
     "key list",
     "key delete",
@@ -46,7 +47,8 @@ exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted
 class Arguments:
     """A parsed command line. `workspace`, `mode` and `model` are None when not given.
 
-    `question` holds the words of `ask`, `name` the model of `model pull` or the provider of `key`.
+    `question` holds the words of `ask`, `name` the model of `model pull` or the provider of
+    `key` and `model refresh`.
     `verbose` counts `-v`.
     """
 
@@ -116,7 +118,7 @@ def _command(known: argparse.Namespace) -> Command:
 def _build() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="agentls",
-        usage="agentls [options] [ask QUESTION ... | serve | doctor | model pull NAME|list "
+        usage="agentls [options] [ask QUESTION ... | serve | doctor | model pull NAME|list|refresh "
         "| key set|delete PROVIDER|list]",
         description="A coding agent for the workspace you are in. Without a command: a "
         "conversation in the terminal.",
@@ -154,6 +156,8 @@ def _build() -> argparse.ArgumentParser:
     pull = _add(actions, "pull", "fetch a model's weights")
     pull.add_argument("name", metavar="NAME", help="a name that `agentls model list` shows")
     _add(actions, "list", "the catalogue, and what is installed")
+    refresh = _add(actions, "refresh", "ask providers what their models can do, and keep it")
+    refresh.add_argument("name", metavar="PROVIDER", nargs="?", default="", help="such as openai")
     _add_key(commands)
     return parser
 

@@ -123,7 +123,7 @@ class PlainView:
                 self._calls[call.call_id] = call
             case BlockStop(item=ToolResult() as result):
                 self._tool(result)
-            case Status(state="retrying" | "warning", message=message) if message:
+            case Status(state="retrying" | "switching" | "warning", message=message) if message:
                 self.warn(message)
             case Status(state="requesting", message=message) if message:
                 self._answer.end()

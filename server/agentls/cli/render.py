@@ -81,7 +81,7 @@ class TerminalView:
                 self._end(index)
             case Status(state="requesting", message=message) if message:
                 self._line(Text(f"{self._mark('·', '-')} {visible(message)}", "dim"))
-            case Status(state="retrying" | "warning", message=message) if message:
+            case Status(state="retrying" | "switching" | "warning", message=message) if message:
                 self._line(Text(f"{self._mark('!', '!')} {visible(message)}", "yellow"))
             case _:
                 pass

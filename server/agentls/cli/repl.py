@@ -200,6 +200,7 @@ class Conversation:
             f"{usage.output_tokens} out",
             f"{usage.cache_read_tokens} from cache" if usage.cache_read_tokens else "",
             f"{usage.reasoning_tokens} of them thinking" if usage.reasoning_tokens else "",
+            f"${usage.cost_usd:.4f}" if usage.cost_usd is not None else "",
         ]
         self._out.line(", ".join(part for part in parts if part))
         return DONE

@@ -20,9 +20,9 @@ class ProviderConfig(Frozen):
 
     `max_tokens` bounds replies where the provider wants a bound with every request. `attempts` is
     how often a request is tried, by default what `RetryPolicy` says. `learned` is the file with
-    what providers said of their models. `script` serves the scripted model, `function` the custom one;
-    `models_folder` and `threads` the embedded one, whose `model` is a catalogue name or the path of
-    a GGUF file.
+    what providers said of their models. `script` serves the scripted model, `function` the custom
+    one; `models_folder` and `threads` the embedded one, whose `model` is a catalogue name or the
+    path of a GGUF file.
     """
 
     model: str = ""

@@ -41,6 +41,7 @@ class Updates:
         self._root = root
         self._kind_of = kind_of
         self.context_window = context_window
+        self.cost_usd: float | None = None  # of the session so far
         self._blocks: dict[int, BlockKind] = {}
         self._streamed: set[int] = set()
         self._open_calls: dict[str, None] = {}
@@ -128,7 +129,14 @@ class Updates:
 
     def _used(self, usage: Usage) -> Update:
         used = usage.input_tokens + usage.output_tokens
-        return {"sessionUpdate": "usage_update", "used": used, "size": self.context_window}
+        update: Update = {
+            "sessionUpdate": "usage_update",
+            "used": used,
+            "size": self.context_window,
+        }
+        if self.cost_usd is not None:
+            update["cost"] = {"amount": self.cost_usd, "currency": "USD"}
+        return update
 
     def _locations(self, call: ToolCall) -> list[JsonValue]:
         path = call.arguments.get("path")

@@ -77,6 +77,7 @@ class ClientTurn:
     async def _take(self, event: Event) -> None:
         if isinstance(event, Usage):
             self._usage = self._usage + event
+            self._convert.cost_usd = (self._session.usage + self._usage).cost_usd
             info = (await self._app.model()).info
             self._convert.context_window = info.capabilities.context_window or 0
         elif isinstance(event, Status) and event.message:

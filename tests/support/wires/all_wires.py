@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 
@@ -16,6 +17,22 @@ WIRES: tuple[Wire, ...] = (
     openai_chat.WIRE,
     openai_responses.WIRE,
 )
+
+_RECORDINGS = {
+    "anthropic": "anthropic_streams",
+    "gemini": "gemini_streams",
+    "ollama": "ollama_streams",
+    "openai_chat": "openai_streams",
+    "openai_responses": "responses_streams",
+}
+
+
+def recorded(wire: Wire) -> dict[str, bytes]:
+    """Replies of the format that were recorded, or written after the vendor's documentation."""
+    streams: dict[str, bytes] = importlib.import_module(
+        f"support.{_RECORDINGS[wire.name]}"
+    ).RECORDED
+    return streams
 
 
 def _chat(name: str, raw: str) -> bytes:

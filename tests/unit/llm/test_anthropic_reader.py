@@ -117,7 +117,7 @@ def test_a_reply_that_was_cut_stays_cut() -> None:
     ]
 
 
-def test_a_stop_reason_is_enough_and_nothing_else_is() -> None:
+def test_only_a_stop_reason_and_the_end_mark_make_a_reply_whole() -> None:
     events = [start(), *words(0, "a"), *use(1, "x", "f", "{}")]
     broken = [
         *text(0, "a"),
@@ -128,7 +128,8 @@ def test_a_stop_reason_is_enough_and_nothing_else_is() -> None:
     assert read(sse(*events)) == (broken, failure)
     assert read(sse(*events, STOP)) == (broken, failure)
     assert read(sse(*events, ended(None), STOP)) == (broken, failure)
-    assert read(sse(*events, ended("tool_use"))) == (
+    assert read(sse(*events, ended("tool_use"))) == (broken, failure)
+    assert read(sse(*events, ended("tool_use"), STOP)) == (
         [*text(0, "a"), *called(1, "x", "f", "{}"), USAGE, TOOL_USE],
         None,
     )
@@ -152,7 +153,7 @@ def test_patience_ends_with_the_reply() -> None:
     for event in (start(), ended("end_turn"), STOP):
         list(reader.feed(sse(event)))
         seen.append(reader.patience_s)
-    assert seen == [None, 2.0, 0.1]
+    assert seen == [None, None, 0.1]
 
 
 # --- usage -----------------------------------------------------------------------------------

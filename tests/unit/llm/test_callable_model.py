@@ -26,6 +26,7 @@ from agentls.llm.callable_model import CallableModel, load_callable
 from agentls.llm.failover import PooledModel
 from support.agent_fakes import FakeTool, rig
 from support.pool_members import Member, ask
+from support.proofs import proving
 from support.reply_events import FINISHED, cut_text, text
 
 HI = ModelRequest(
@@ -260,6 +261,7 @@ async def test_an_error_that_is_classified_stays_so() -> None:
 # --- with the rest ---------------------------------------------------------------------------
 
 
+@proving("custom", "text", "tools", peer="in process")
 async def test_in_a_turn_its_calls_run_and_its_text_answers() -> None:
     async def act(arguments: dict[str, JsonValue]) -> str:
         return f"did {arguments['n']}"
@@ -272,6 +274,22 @@ async def test_in_a_turn_its_calls_run_and_its_text_answers() -> None:
 
     agent = rig(CallableModel(function), FakeTool("act", act))
     assert await agent.ask("Do it.") == "It says: did 1."
+
+
+@proving("custom", "resume", peer="in process")
+async def test_in_a_turn_a_reply_that_broke_off_is_gone_on_with() -> None:
+    asked: list[ModelRequest] = []
+
+    def function(request: ModelRequest) -> Iterator[str]:
+        asked.append(request)
+        if len(asked) == 1:
+            yield "one, "
+            raise ConnectionError("gone")
+        yield "two"
+
+    agent = rig(CallableModel(function))
+    assert await agent.ask("Count.") == "one, two"
+    assert Message.of("assistant", "one, ") in asked[1].items
 
 
 async def test_in_a_turn_nothing_at_all_is_no_response() -> None:

@@ -14,6 +14,7 @@ from agentls.core.events import BlockStart, Event
 from agentls.core.requests import ModelRequest
 from agentls.llm.callable_model import CallableModel
 from support.pool_members import HI, ask
+from support.proofs import proving
 from support.reply_events import FINISHED, text
 
 
@@ -31,6 +32,7 @@ async def first_event(model: CallableModel) -> AsyncGenerator[Event, None]:
     return stream
 
 
+@proving("custom", "cancel", peer="in process")
 async def test_leaving_an_async_generator_closes_it() -> None:
     left = asyncio.Event()
 

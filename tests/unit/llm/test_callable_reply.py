@@ -34,6 +34,7 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.llm.callable_reply import CallableReply
+from support.proofs import proving
 from support.reply_events import BROKE_OFF, FINISHED, text
 
 FINISHED_CALLS = Status(state="finished", stop_reason="tool_use")
@@ -78,6 +79,7 @@ THOUGHT = Reasoning(text="hm", signature="s", provider="fake")
 # --- items -----------------------------------------------------------------------------------
 
 
+@proving("custom", "thinking", "parallel tools", peer="in process")
 def test_items_become_whole_blocks_and_calls_end_with_the_reply() -> None:
     (a_open, a_stop), (b_open, b_stop) = call(2, A), call(4, B)
     usage = Usage(input_tokens=1)

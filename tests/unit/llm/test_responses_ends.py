@@ -21,7 +21,7 @@ from agentls.core.events import (
 from agentls.core.messages import Item, Message, Reasoning
 from agentls.llm.schemes.openai_responses_reader import ResponsesReader
 from support.openai_streams import counter
-from support.reply_events import BROKE_OFF, cut_text, text
+from support.reply_events import BROKE_OFF, cut_text, text, thinking
 from support.responses_streams import (
     RECORDED,
     Object,
@@ -33,6 +33,7 @@ from support.responses_streams import (
     response,
     say,
     sse,
+    think,
 )
 
 PINGS: list[Event] = [Ping(), Ping()]
@@ -113,6 +114,28 @@ def test_a_text_that_waited_for_a_call_is_whole_when_the_stream_breaks() -> None
     assert read(stream)[0][-2:] == [
         BlockAbort(index=0, reason=BROKE_OFF),
         BlockStop(index=1, item=Message.of("assistant", "so")),
+    ]
+
+
+def test_a_reset_leaves_all_that_had_arrived_and_each_block_ends_once() -> None:
+    stream = RECORDED["llama.cpp thinking"]
+    arrived = stream[: stream.index(b'"delta":" delta"}') + len(b'"delta":" delta"}\n\n')]
+    assert read(arrived)[0] == [
+        *PINGS,
+        *thinking(0, "The", " word", " is", " delta", ".", "\n")[:-1],
+        *text(1, "It", " is", " delta")[:-1],
+        BlockAbort(index=0, reason=BROKE_OFF),
+        BlockAbort(index=1, reason=BROKE_OFF),
+    ]
+
+
+def test_a_text_that_waited_for_thinking_is_whole_when_the_stream_breaks() -> None:
+    thought = think("rs_a", 0, "hm", encrypted="A")
+    assert read(sse(*thought[:-1], *say("msg_a", 1, "so")))[0] == [
+        *thinking(0, "h", "m")[:-1],
+        *text(1, "so")[:-1],
+        BlockAbort(index=0, reason=BROKE_OFF),
+        text(1, "so")[-1],
     ]
 
 

@@ -24,7 +24,7 @@ from agentls.core.events import (
 from agentls.core.messages import Item, Message, Reasoning, ToolCall
 from agentls.llm.schemes.openai_responses_reader import ResponsesReader
 from support.openai_streams import counter
-from support.reply_events import FINISHED, text
+from support.reply_events import FINISHED, text, thinking
 from support.responses_streams import (
     RECORDED,
     Object,
@@ -89,13 +89,30 @@ def test_items_in_any_order_of_events_are_the_same(turns: list[int]) -> None:
         iter(only(say("msg_b", 2, "c", "d"), "item.added", "delta", "text.done", "item.done")),
         iter(call("fc_b", 3, "g", "{}")),
     ]
-    assert items(sse(*ended([next(ways[turn]) for turn in turns]))) == INTERLEAVED
+    events = [next(ways[turn]) for turn in turns]
+    assert items(sse(*ended(events))) == INTERLEAVED
+    reader = ResponsesReader("fake", counter())
+    for each in events:
+        told = [e.text for e in reader.feed(sse(each)) if isinstance(e, BlockDelta)]
+        assert told == [each[key] for key in ("delta",) if key in each]
 
 
-def test_a_text_behind_another_that_is_open_waits() -> None:
+def test_a_text_behind_another_that_is_open_is_told_at_once_and_ends_behind_it() -> None:
     one, two = say("msg_a", 0, "a", "b"), say("msg_b", 1, "c", "d")
     stream = sse(*ended([*one[:3], *two, *one[3:]]))
-    assert read(stream)[0][2:-2] == [*text(0, "a", "b"), *text(1, "cd")]
+    a, b = text(0, "a", "b"), text(1, "c", "d")
+    assert read(stream)[0][2:-2] == [*a[:2], *b[:-1], *a[2:], b[-1]]
+
+
+def test_thinking_whose_end_comes_behind_the_text_keeps_its_seal_and_its_place() -> None:
+    thought, said = think("rs_a", 0, "hm", encrypted="A"), say("msg_a", 1, "so")
+    sealed = Reasoning(item_id="rs_a", text="hm", encrypted="A", provider="fake")
+    assert read(sse(*ended([*thought[:-1], *said, thought[-1]])))[0][2:-2] == [
+        *thinking(0, "h", "m")[:-1],
+        *text(1, "so")[:-1],
+        BlockStop(index=0, item=sealed),
+        text(1, "so")[-1],
+    ]
 
 
 def test_a_server_that_begins_and_ends_no_items() -> None:
@@ -244,6 +261,8 @@ def test_the_whole_of_a_part_behind_the_end_of_its_item(place: Object) -> None:
     # What was sealed stays as it was: the seal is for that text alone.
     more = Reasoning(item_id="rs_a", text=" more", provider="fake")
     assert items(sse(*ended([thought, longer]))) == [sealed, more]
+    again = [thought, thought, longer, event("completed", response={})]
+    assert items(sse(*again)) == [sealed, more]
 
 
 def test_the_whole_response_makes_up_for_a_lost_item_and_a_lost_end() -> None:

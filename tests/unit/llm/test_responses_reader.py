@@ -20,7 +20,7 @@ from agentls.core.events import (
     Usage,
 )
 from agentls.core.messages import Item, Message, Reasoning, ToolCall
-from support.reply_events import FINISHED, text
+from support.reply_events import FINISHED, text, thinking
 from support.responses_streams import (
     RECORDED,
     Object,
@@ -80,7 +80,10 @@ def test_any_slicing_gives_the_same_events(name: str, cuts: list[float]) -> None
 
 
 @settings(deadline=None)
-@given(st.sampled_from(["openai turn", "thinking between calls", "interleaved"]), st.floats(0, 1))
+@given(
+    st.sampled_from(["llama.cpp thinking", "openai turn", "thinking between calls", "interleaved"]),
+    st.floats(0, 1),
+)
 def test_a_stream_cut_anywhere_is_whole_or_broken_and_runs_nothing(name: str, cut: float) -> None:
     stream = RECORDED[name]
     events, error = read(stream[: int(cut * len(stream))])
@@ -104,6 +107,26 @@ def test_real_stream_of_llama_cpp() -> None:
             *PINGS,
             *text(0, "Hello", "!"),
             Usage(input_tokens=46, output_tokens=2, cache_read_tokens=5),
+            FINISHED,
+        ],
+        None,
+    )
+
+
+def test_real_stream_of_llama_cpp_whose_thinking_ends_behind_the_text() -> None:
+    thought, said = (
+        thinking(0, "The", " word", " is", " delta", ".", "\n"),
+        text(1, "It", " is", " delta", "."),
+    )
+    reasoned = Reasoning(item_id="rs_1", text="The word is delta.\n", provider="fake")
+    assert read(RECORDED["llama.cpp thinking"]) == (
+        [
+            *PINGS,
+            *thought[:-1],
+            *said[:-1],
+            BlockStop(index=0, item=reasoned),
+            said[-1],
+            Usage(input_tokens=160, output_tokens=20),
             FINISHED,
         ],
         None,

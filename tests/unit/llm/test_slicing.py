@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Callable
 
@@ -14,16 +13,8 @@ from agentls.core.errors import ModelError
 from agentls.core.events import Event
 from agentls.llm.scheme import Reader
 from support.stream_rules import numbered, problems
-from support.wires.all_wires import WIRES
+from support.wires.all_wires import WIRES, recorded
 from support.wires.wire import Wire
-
-_RECORDINGS = {
-    "anthropic": "anthropic_streams",
-    "gemini": "gemini_streams",
-    "ollama": "ollama_streams",
-    "openai_chat": "openai_streams",
-    "openai_responses": "responses_streams",
-}
 
 
 def made(wire: Wire) -> dict[str, bytes]:
@@ -40,13 +31,6 @@ def made(wire: Wire) -> dict[str, bytes]:
         "pings": wire.ping * 3,
         "half": whole[: len(whole) // 2],
     }
-
-
-def recorded(wire: Wire) -> dict[str, bytes]:
-    """Recorded replies of the format."""
-    module = importlib.import_module(f"support.{_RECORDINGS[wire.name]}")
-    streams: dict[str, bytes] = module.RECORDED
-    return streams
 
 
 STREAMS: dict[str, tuple[Callable[[], Reader], bytes]] = {

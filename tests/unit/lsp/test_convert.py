@@ -115,6 +115,19 @@ def test_usage_is_what_the_last_request_holds_of_the_window() -> None:
     ]
 
 
+def test_the_cost_of_the_session_is_told_where_it_is_known(tmp_path: Path) -> None:
+    updates = Updates(tmp_path, lambda name: "other", 100)
+    updates.cost_usd = 0.25
+    assert updates.of(Usage(input_tokens=1)) == [
+        {
+            "sessionUpdate": "usage_update",
+            "used": 1,
+            "size": 100,
+            "cost": {"amount": 0.25, "currency": "USD"},
+        }
+    ]
+
+
 def test_what_has_no_shape_in_acp_is_left_out() -> None:
     assert (
         converted(

@@ -20,7 +20,7 @@ from agentls.llm import fields
 from agentls.llm.blocks import ProseKind, new_call_id
 from agentls.llm.content import leading_rules
 from agentls.llm.fields import Malformed, Object
-from agentls.llm.reading import REFUSED, SAID_ALL, TOO_LONG, StreamReader
+from agentls.llm.reading import REFUSED, SAID_ALL, TOO_LONG, Ending, StreamReader
 from agentls.llm.schemes.anthropic_messages import Json, Turn, began_thinking, to_turns
 
 Thinking = Literal["budget", "adaptive", "always"]
@@ -30,11 +30,8 @@ _LEAST_TOP_P = 0.95
 """What the API takes of a model that thinks, as 1024 is the smallest budget."""
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _PROSE: dict[str, ProseKind] = {"text": "text", "thinking": "thinking"}
-_ENDINGS = {
-    "max_tokens": TOO_LONG,
-    "model_context_window_exceeded": TOO_LONG,
-    "refusal": REFUSED,
-}
+_FULL = "model_context_window_exceeded"
+_ENDINGS = {"max_tokens": TOO_LONG, _FULL: TOO_LONG, "refusal": REFUSED}
 
 
 class Anthropic:
@@ -160,7 +157,7 @@ class _Block:
 class MessagesReader(StreamReader):
     """Reads one response; see `llm.scheme.Reader`. What the server ran itself is left out.
 
-    A reply is whole once a stop reason was seen: nothing else says that its last call is.
+    A reply is whole at `message_stop`, if a stop reason came before it.
     """
 
     def __init__(self, provider: str, new_id: Callable[[], str]) -> None:
@@ -170,6 +167,7 @@ class MessagesReader(StreamReader):
         self._begun = 0
         self._said: _Block | None = None  # whose prose is open
         self._tokens: dict[str, int] = {}
+        self._stopped: Ending | None = None
 
     def _object(self, value: Object) -> Iterator[Event]:
         match fields.text(value, "type"):
@@ -188,11 +186,10 @@ class MessagesReader(StreamReader):
                 delta = fields.object_or_none(value, "delta") or {}
                 self._finish(fields.text(delta, "stop_reason"))
             case "message_stop":
+                self._ending = self._stopped
                 yield from self._end()
-            case "error":
-                raise self._reported(value)
-            case "":
-                raise Malformed("type")
+            case "error" | "" as kind:
+                raise self._reported(value) if kind else Malformed("type")
 
     def _document(self, value: object) -> Iterator[Event]:
         if not isinstance(value, dict) or "content" not in value:
@@ -201,6 +198,7 @@ class MessagesReader(StreamReader):
             yield from self._begin({}, block)
         self._count(value)
         self._finish(fields.text(value, "stop_reason") or "end_turn")
+        self._ending = self._stopped
 
     def _before_end(self) -> Iterator[Event]:
         for key in list(self._open):
@@ -275,8 +273,8 @@ class MessagesReader(StreamReader):
 
     def _finish(self, reason: str) -> None:
         # A reply that was cut stays cut, whatever a later event says.
-        if reason and self._ending in (None, SAID_ALL):
-            self._ending = _ENDINGS.get(reason, SAID_ALL)
+        if reason and self._stopped in (None, SAID_ALL):
+            self._stopped = _ENDINGS.get(reason, SAID_ALL)
 
     def _count(self, holder: Object) -> None:
         """Take over counts, which are totals; some servers send 0 for what they said before."""

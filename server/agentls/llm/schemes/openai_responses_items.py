@@ -21,7 +21,7 @@ Rank = tuple[int, int]
 
 @dataclass(slots=True, eq=False)
 class Output:
-    """One item. What its block has not told yet is in `waiting`; `said` is what came, by part."""
+    """One item. `waiting` is of a call that has no name yet; `said` is what came, by part."""
 
     kind: str
     index: int | None
@@ -32,7 +32,6 @@ class Output:
     encrypted: str | None = None
     announced: bool = False
     done: bool = False  # nothing more comes
-    ended: bool = False  # its block was stopped
     whole: Object | None = None
     waiting: list[str] = field(default_factory=list)
     said: dict[Part, list[str]] = field(default_factory=dict)
@@ -80,22 +79,15 @@ class Outputs:
         """In the order they came."""
         return iter(self._items)
 
-    def next_text(self) -> Output | None:
-        """The first item in the output that has text to tell, or is done without its block being.
-
-        Calls do not count.
-        """
-        texts = (i for i in self._items if i.kind != "function_call" and not i.ended)
-        return min((i for i in texts if i.waiting or i.done), key=_rank, default=None)
-
     def foreign(self, value: Object) -> None:
         """Take the place of an item that is not ours to read."""
         if (index := _index(value)) is not None:
             self._places.add(index)
 
     def is_settled(self, rank: Rank) -> bool:
-        """Whether no item before this one is open, or still to come."""
-        return all(i.ended for i in self._items if i.rank < rank) and all(
+        """Whether no item before this one is open, or still to come; calls are open to the end."""
+        before = (item for item in self._items if item.rank < rank)
+        return all(item.done and item.kind != "function_call" for item in before) and all(
             place in self._places for place in range(rank[0])
         )
 

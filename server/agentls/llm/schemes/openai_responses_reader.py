@@ -9,11 +9,13 @@ that ends the response makes it whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from agentls.core.errors import ModelError
 from agentls.core.events import BlockAbort, BlockStart, BlockStop, Event, Ping, Usage
-from agentls.llm.blocks import ProseKind
+from agentls.llm.blocks import Prose, ProseKind
 from agentls.llm.fields import (
     Malformed,
     Object,
@@ -37,22 +39,24 @@ _TEXTS = {  # item, list of its parts, field
     "response.reasoning_summary_text": ("reasoning", "summary", "text"),
 }
 _PARTS = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
+_BROKE_OFF = "the reply broke off"
 _REQUEST_AT_FAULT = re.compile(r"image|policy|residency")
 
 
 class ResponsesReader(StreamReader):
     """Reads one response; see `llm.scheme.Reader`.
 
-    Text is told as it comes, unless another text is open; blocks end in the order of the output.
+    Each item has a block of its own. All is told as it comes, whatever else is open; blocks end in
+    the order of the output.
     """
 
     def __init__(self, provider: str, new_id: Callable[[], str]) -> None:
         """`new_id` makes ids for calls that have none."""
         super().__init__(provider, new_id=new_id)
         self._outputs = Outputs()
-        self._live: Output | None = None  # whose text is open
+        self._texts = defaultdict[Output, Prose](lambda: Prose(self._numbers, provider))
         self._ranks: dict[int, Rank] = {}  # of blocks
-        self._stops: list[BlockStop] = []  # of blocks behind one that is still open
+        self._stops: list[BlockStop] = []  # that wait for a block before theirs
         self._refused = False
         self._cut = False
 
@@ -147,6 +151,8 @@ class ResponsesReader(StreamReader):
 
     def _entire(self, item: Output, given: Object) -> Iterator[Event]:
         """An item with all that is in it."""
+        if item.done:
+            return
         item.learn(given)
         item.whole = given
         self._cut = self._cut or text(given, "status") == "incomplete"
@@ -156,12 +162,12 @@ class ResponsesReader(StreamReader):
                 self._calls.set(item, name=item.name)
             yield from self._arguments(item, given)
             return
-        item.encrypted = whole_text(given, "encrypted_content") or None
+        if item.kind == "reasoning":
+            item.encrypted = whole_text(given, "encrypted_content") or None
         for channel in ("summary", "content"):
             for number, part in enumerate(objects(given, channel)):
                 yield from self._rest(item, (channel, number), part)
-        item.done = True
-        yield from self._advance()
+        yield from self._seal(item)
 
     def _rest(self, item: Output, part: Part, holder: Object, key: str = "") -> Iterator[Event]:
         """What of the whole of a part its deltas did not tell; one that differs comes too late."""
@@ -177,35 +183,28 @@ class ResponsesReader(StreamReader):
     def _say(self, item: Output, part: Part, piece: str) -> Iterator[Event]:
         if not piece:
             return
-        if item.kind == "reasoning" and item.said and part not in item.said:
-            item.waiting.append("\n\n")
+        if item not in self._texts:
+            yield from self._seal_others()
+        kind: ProseKind = "thinking" if item.kind == "reasoning" else "text"
+        gap = "\n\n" if kind == "thinking" and item.said and part not in item.said else ""
         item.said.setdefault(part, []).append(piece)
-        item.waiting.append(piece)
-        item.ended = False
-        if self._live is not None and self._live is not item and not self._live.announced:
-            self._live.done = True  # a server that begins no items ends none either
-        yield from self._advance()
+        yield from self._told(item, self._texts[item].add(kind, gap + piece))
+        if item.done:
+            yield from self._seal(item)
 
-    def _advance(self) -> Iterator[Event]:
-        """Tell what waits, one text after the other."""
-        while (item := self._live or self._outputs.next_text()) is not None:
-            self._live = item
-            piece, item.waiting = "".join(item.waiting), []
-            kind: ProseKind = "thinking" if item.kind == "reasoning" else "text"
-            yield from self._told(item, self._prose.add(kind, piece))
-            if not item.done:
-                return
-            yield from self._told(item, self._sealed(item))
-            item.ended, item.encrypted, self._live = True, None, None
-            yield from self._due()
+    def _seal_others(self) -> Iterator[Event]:
+        """A server that begins no items ends none either: the next one does."""
+        for item in self._outputs:
+            if item in self._texts and not item.announced:
+                yield from self._seal(item)
 
-    def _sealed(self, item: Output) -> Iterator[Event]:
-        if item.kind == "message":
-            return self._prose.stop()
-        seal = self._prose.sealed if self._prose.kind is None else self._prose.stop
-        if self._prose.kind is None and item.encrypted is None:
-            return iter(())
-        return seal(encrypted=item.encrypted, item_id=item.item_id)
+    def _seal(self, item: Output) -> Iterator[Event]:
+        """Nothing more comes of an item of text or thinking."""
+        item.done = True
+        prose, encrypted, item.encrypted = self._texts[item], item.encrypted, None
+        seal = prose.sealed if encrypted and prose.kind is None else prose.stop
+        yield from self._told(item, seal(encrypted=encrypted, item_id=item.item_id))
+        yield from self._due()
 
     def _begin(self, item: Output, *, is_end: bool = False) -> Iterator[Event]:
         """Tell what is known of a call; it waits for its name."""
@@ -254,26 +253,34 @@ class ResponsesReader(StreamReader):
         if self._refused and self._ending is SAID_ALL:
             self._ending = REFUSED
         for item in self._outputs:
-            item.done = True
-            yield from self._begin(item, is_end=True)
-        yield from self._advance()
+            if item.kind == "function_call":
+                yield from self._begin(item, is_end=True)
+            else:
+                yield from self._seal(item)
 
     def _end(self) -> Iterator[Event]:
         *events, usage, status = super()._end()
-        ends = (BlockStop, BlockAbort)
-        yield from (event for event in events if not isinstance(event, ends))
-        stops = [*self._stops, *(event for event in events if isinstance(event, ends))]
-        self._stops = []
-        yield from sorted(stops, key=self._rank)
+        yield from self._ends_last(events)
         yield from (usage, status)
 
     def _or_abort(self, events: Iterator[Event]) -> Iterator[Event]:
         try:
             yield from super()._or_abort(events)
         except ModelError:
-            stops, self._stops = self._stops, []
-            yield from sorted(stops, key=self._rank)  # whole texts that waited for a call
+            aborts = (prose.abort(_BROKE_OFF) for prose in self._texts.values())
+            yield from self._ends_last(chain.from_iterable(aborts))
             raise
+
+    def _ends_last(self, events: Iterable[Event]) -> Iterator[Event]:
+        """The events, and then the ends among them and those that waited, in order."""
+        ends: list[BlockStop | BlockAbort] = [*self._stops]
+        self._stops = []
+        for event in events:
+            if isinstance(event, BlockStop | BlockAbort):
+                ends.append(event)
+            else:
+                yield event
+        yield from sorted(ends, key=self._rank)
 
     def _rank(self, end: BlockStop | BlockAbort) -> Rank:
         return self._ranks[end.index]
