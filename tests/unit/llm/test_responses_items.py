@@ -260,7 +260,9 @@ def test_the_whole_of_a_part_behind_the_end_of_its_item(place: Object) -> None:
     assert items(sse(*ended([thought, late]))) == [sealed]
     # What was sealed stays as it was: the seal is for that text alone.
     more = Reasoning(item_id="rs_a", text=" more", provider="fake")
-    assert items(sse(*ended([thought, longer]))) == [sealed, more]
+    behind = say("msg_a", 1, "so")
+    said = Message.of("assistant", "so")
+    assert items(sse(*ended([thought, longer, *behind]))) == [sealed, more, said]
     again = [thought, thought, longer, event("completed", response={})]
     assert items(sse(*again)) == [sealed, more]
 

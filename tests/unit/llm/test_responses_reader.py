@@ -261,6 +261,11 @@ def test_thinking_that_only_the_provider_can_read() -> None:
     ]
 
 
+def test_only_thinking_is_encrypted() -> None:
+    stream = sse(*ended([done({**message("msg_a", ""), "encrypted_content": "X"}, 0)]))
+    assert read(stream) == ([*PINGS, USAGE, FINISHED], None)
+
+
 def test_encrypted_thinking_counts_only_once_it_is_whole() -> None:
     begun = added(reasoning("rs_a"), 0)
     assert isinstance(begun["item"], dict)
