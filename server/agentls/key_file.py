@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentls.llm.redaction import Redactor, names_key
+from agentls.llm.http.redaction import Redactor, names_key
 
 _KEY_HEADER = re.compile(r"auth|key|token|secret|cookie|passw|credential", re.IGNORECASE)
 _USER_INFO = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/?#]*@", re.IGNORECASE)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import httpx
 
 from agentls.llm.schemes.openai_reader import ChatReader
-from agentls.llm.sse import SSEDecoder
+from agentls.llm.wire.sse import SSEDecoder
 
 _SLICE = 64 * 1024
 _ROUNDS = 5

@@ -22,8 +22,8 @@ from typing import Any
 import httpx
 
 from agentls.core.events import BlockDelta
-from agentls.llm.ndjson import NDJSONDecoder
-from agentls.llm.sse import SSEDecoder
+from agentls.llm.wire.ndjson import NDJSONDecoder
+from agentls.llm.wire.sse import SSEDecoder
 from support.fake_server import STALL, FakeServer, Reply
 from support.openai_rig import HI, Rig
 from support.wires.all_wires import WIRES

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentls.llm.catalogue import CATALOGUE
+from agentls.llm.embedded.catalogue import CATALOGUE
 from support.cli_process import Cli, closed_port
 
 

@@ -55,9 +55,10 @@ async def test_a_turn_with_thinking_and_a_tool(cli: Cli, case: Case) -> None:
     assert text_of(done.lines, "thinking") == "Let me see."
     assert text_of(done.lines, "text") == done.result["text"] == "x is one."
     assert results_of(done.lines) == [("read_file", "x = 1", False)]
-    cost = done.result["usage"].pop("cost_usd")
+    result = done.result
+    cost = result["usage"].pop("cost_usd")
     assert cost == (None if case.dollars is None else pytest.approx(case.cost_usd(14, 6)))
-    assert done.result == {
+    assert result == {
         "type": "result",
         "stopReason": "end_turn",
         "text": "x is one.",
@@ -68,7 +69,7 @@ async def test_a_turn_with_thinking_and_a_tool(cli: Cli, case: Case) -> None:
             "cache_creation_tokens": 0,
             "reasoning_tokens": 0,
         },
-        "sessionId": done.result["sessionId"],
+        "sessionId": result["sessionId"],
         "files": [],
     }
     first, second = case.asked(server)
@@ -100,13 +101,11 @@ async def test_a_base_url_with_and_without_the_version(cli: Cli, case: Case, bas
 
 @each
 async def test_the_model_is_the_one_that_is_named(cli: Cli, case: Case) -> None:
-    async with FakeServer(*case.first(), *case.first(), case.said("1"), case.said("2")) as server:
-        server.replies.clear()
+    replies = [*case.first(), case.said("1"), *case.first(), case.said("2")]
+    async with FakeServer(*replies) as server:
         choose(cli, case, server)
         cli.environment[f"{case.variable}_MODEL"] = "by-variable"
-        server.replies.extend([*case.first(), case.said("1")])
         assert (await run(cli, "ask", "hi")).out == "1\n"
-        server.replies.extend([*case.first(), case.said("2")])
         assert (await run(cli, "--model", "by-flag", "ask", "hi")).out == "2\n"
     assert [model_of(exchange) for exchange in case.asked(server)] == ["by-variable", "by-flag"]
 

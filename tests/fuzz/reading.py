@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 
 from agentls.core.errors import ModelError
 from agentls.core.events import Event
-from agentls.llm.ndjson import NDJSONDecoder
-from agentls.llm.scheme import Reader
-from agentls.llm.sse import Frame, FrameTooLong, SSEDecoder
+from agentls.llm.wire.ndjson import NDJSONDecoder
+from agentls.llm.wire.scheme import Reader
+from agentls.llm.wire.sse import Frame, FrameTooLong, SSEDecoder
 from support.stream_rules import numbered, problems
 from support.wires.all_wires import WIRES
 

@@ -23,10 +23,10 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolDefinition
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
-from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.anthropic import Anthropic
-from agentls.llm.transport import Transport
 from support.anthropic_streams import RECORDED, STOP, ended, error, opened, sse, start, use, words
 from support.fake_server import FakeServer, Reply, refused
 from support.openai_rig import HI

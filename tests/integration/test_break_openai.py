@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from agentls.core.errors import SettingsError, StreamBroken
 from agentls.core.events import BlockStop
 from agentls.core.messages import ToolCall
-from agentls.llm.endpoint import Endpoint
+from agentls.llm.http.endpoint import Endpoint
 from support.openai_rig import HELLO, Rig, retrying
 from support.openai_server import CUT, RESET, STALL, OpenAIServer, Reply, said, streamed
 from support.openai_streams import call, calls, chunk, sse

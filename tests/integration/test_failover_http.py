@@ -16,10 +16,10 @@ from agentls.core.events import BlockDelta, Event, Status
 from agentls.core.messages import Message
 from agentls.core.requests import Capabilities, ModelInfo
 from agentls.llm.failover import PooledModel
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
-from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.openai_chat import OpenAIChat
-from agentls.llm.transport import Transport
 from support.agent_fakes import FakeTool, rig
 from support.openai_rig import HELLO, KEY
 from support.openai_server import (

@@ -183,7 +183,7 @@ def test_the_worker_of_the_embedded_model_closes_itself_too(user: OrdinaryUser) 
 import asyncio, os, sys
 from pathlib import Path
 from agentls.hardening import forbid_inspection
-from agentls.llm.llama_process import LlamaProcess
+from agentls.llm.embedded.llama_process import LlamaProcess
 async def main():
     process = await LlamaProcess.start(Path("/w.gguf"), model="m", context_tokens=512, threads=1)
     await process.stop()

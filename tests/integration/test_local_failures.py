@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agentls.core.errors import ModelError, NoModel
-from agentls.llm import llama_process
-from agentls.llm.llama_process import LlamaProcess
+from agentls.llm.embedded import llama_process
+from agentls.llm.embedded.llama_process import LlamaProcess
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets")
 

@@ -25,8 +25,8 @@ from agentls.core.events import (
 )
 from agentls.core.messages import Message, TextBlock, ToolCall
 from agentls.core.requests import ModelRequest, ToolDefinition
-from agentls.llm.local import LocalModel, local_model
-from agentls.llm.local_spec import find
+from agentls.llm.embedded.local import LocalModel, local_model
+from agentls.llm.embedded.local_spec import find
 from support.agent_fakes import rig
 from support.proofs import proving
 
@@ -59,7 +59,7 @@ def children() -> list[psutil.Process]:
     return [
         child
         for child in psutil.Process().children()
-        if "agentls.llm.llama_worker" in child.cmdline()
+        if "agentls.llm.embedded.llama_worker" in child.cmdline()
     ]
 
 
@@ -217,7 +217,7 @@ import asyncio, sys
 from pathlib import Path
 from agentls.core.messages import Message
 from agentls.core.requests import ModelRequest
-from agentls.llm.local import local_model
+from agentls.llm.embedded.local import local_model
 
 async def main():
     model = local_model("smollm2", Path(sys.argv[1]))

@@ -15,12 +15,12 @@ from agentls.core.errors import BadRequest
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status, Usage
 from agentls.core.messages import Message
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.ollama import OllamaModel, describe, ollama_models
 from agentls.llm.provider import ProviderConfig
-from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.ollama import Ollama
-from agentls.llm.transport import Transport
 from support.llama_server import llama_server
 from support.ollama_proxy import PREFIX, ollama_proxy, proxy_python
 

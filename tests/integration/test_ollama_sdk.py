@@ -23,12 +23,12 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolDefinition
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.ollama import describe, ollama_models
 from agentls.llm.provider import ProviderConfig
-from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.ollama import Ollama
-from agentls.llm.transport import Transport
 from support.fake_server import FakeServer, Reply, refused
 from support.ollama_streams import RECORDED, delta, done, ndjson
 from support.openai_streams import counter

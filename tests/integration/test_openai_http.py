@@ -28,10 +28,10 @@ from agentls.core.events import (
 )
 from agentls.core.messages import ImageBlock, Message, ToolCall
 from agentls.core.requests import ModelInfo, ModelRequest
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
-from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.openai_chat import OpenAIChat
-from agentls.llm.transport import Transport
 from support.openai_rig import HELLO, HI, KEY, USAGE, Rig
 from support.openai_server import (
     CUT,

@@ -14,9 +14,9 @@ from agentls.core.errors import BadRequest
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status, Usage
 from agentls.core.messages import Message
 from agentls.core.requests import ModelInfo, ModelRequest
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.schemes.openai_chat import OpenAIChat
-from agentls.llm.transport import Transport
 from support.llama_server import llama_server
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]

@@ -11,11 +11,11 @@ import pytest
 from agentls.core.events import BlockStop, Event, Status, Usage
 from agentls.core.messages import ImageBlock, Message, TextBlock, ToolCall
 from agentls.core.requests import ModelInfo, ModelRequest, ToolDefinition
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.provider import ProviderConfig
 from agentls.llm.registry import create
 from agentls.llm.schemes.openai_chat import OpenAIChat
-from agentls.llm.transport import Transport
 from support.openai_server import OpenAIServer, called, refused, said, streamed
 from support.proofs import proving
 

@@ -23,10 +23,10 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolDefinition
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
-from agentls.llm.retry import RetryPolicy
 from agentls.llm.schemes.openai_responses import OpenAIResponses
-from agentls.llm.transport import Transport
 from support.fake_server import Reply, refused
 from support.openai_server import OpenAIServer
 from support.proofs import proving

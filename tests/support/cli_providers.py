@@ -7,6 +7,7 @@ the product's own code.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ Json = dict[str, Any]
 KEY = "Zq3x-no-known-prefix-0123456789abcdef"
 """Nothing like the keys that can be told by their looks."""
 
+_BASIC = base64.b64encode(f"ollama:{KEY}".encode()).decode()
+"""How the key gets to an Ollama, which has none: as the password of a gate in front of it."""
 _GEMINI_PATH = "/v1beta/models/{model}:streamGenerateContent?alt=sse"
 
 
@@ -48,7 +51,9 @@ class Case:
         url = server if isinstance(server, str) else server.url
         base = next(iter(self.paths)) if base is None else base
         if self.name == "ollama":
-            return {"OLLAMA_HOST": url + base, "OLLAMA_MODEL": self.model}
+            scheme, address = (url + base).split("://")
+            url = f"{scheme}://ollama:{KEY}@{address}"
+            return {"OLLAMA_HOST": url, "OLLAMA_MODEL": self.model}
         return {f"{self.variable}_BASE_URL": url + base, f"{self.variable}_API_KEY": KEY}
 
     def reply(self, body: bytes) -> Reply:
@@ -149,7 +154,7 @@ CASES: tuple[Case, ...] = (
         ollama.WIRE,
         "OLLAMA",
         "m",
-        ("authorization", ""),
+        ("authorization", f"Basic {_BASIC}"),
         None,
         dict.fromkeys(("", "/v1"), "/api/chat"),
     ),
@@ -272,9 +277,7 @@ def configure(cli: Cli, text: str) -> None:
 def text_of(lines: Sequence[Json], kind: str) -> str:
     """What blocks of a kind said, of the lines of `--json`."""
     indexes = {e["index"] for e in lines if e["type"] == "block_start" and e["block"] == kind}
-    return "".join(
-        e["text"] for e in lines if e["type"] == "block_delta" and e["index"] in indexes
-    )
+    return "".join(e["text"] for e in lines if e["type"] == "block_delta" and e["index"] in indexes)
 
 
 def results_of(lines: Sequence[Json]) -> list[tuple[str, str, bool]]:

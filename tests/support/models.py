@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from agentls.core.errors import AgentlsError
-from agentls.llm.catalogue import CATALOGUE
-from agentls.llm.weights import pull
+from agentls.llm.embedded.catalogue import CATALOGUE
+from agentls.llm.embedded.weights import pull
 
 
 def models_folder() -> Path:

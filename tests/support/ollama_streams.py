@@ -8,8 +8,8 @@ from pydantic import JsonValue
 
 from agentls.core.errors import ModelError
 from agentls.core.events import Event
-from agentls.llm.scheme import Reader
 from agentls.llm.schemes.ollama import Ollama
+from agentls.llm.wire.scheme import Reader
 from support.openai_streams import counter, read
 
 Object = dict[str, JsonValue]

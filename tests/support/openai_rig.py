@@ -12,11 +12,11 @@ from agentls.core.errors import ModelError
 from agentls.core.events import Event, Status, Usage
 from agentls.core.messages import Message
 from agentls.core.requests import ModelInfo, ModelRequest
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
-from agentls.llm.retry import RetryPolicy
-from agentls.llm.scheme import Scheme
 from agentls.llm.schemes.openai_chat import OpenAIChat
-from agentls.llm.transport import Transport
+from agentls.llm.wire.scheme import Scheme
 from support.reply_events import FINISHED, text
 
 KEY = "not-a-pattern-42"

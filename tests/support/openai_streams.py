@@ -10,8 +10,8 @@ from pydantic import JsonValue
 
 from agentls.core.errors import ModelError
 from agentls.core.events import Event
-from agentls.llm.scheme import Reader
 from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.wire.scheme import Reader
 
 DONE = b"data: [DONE]\n\n"
 

@@ -15,7 +15,7 @@ from agentls.core.messages import Message
 from agentls.core.ports import Model
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest
 from agentls.llm.failover import PooledModel
-from agentls.llm.retry import RetryPolicy
+from agentls.llm.http.retry import RetryPolicy
 from support.reply_events import BROKE_OFF, FINISHED, text
 
 HI = ModelRequest(items=(Message.of("user", "hi"),))

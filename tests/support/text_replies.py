@@ -17,9 +17,9 @@ from agentls.core.requests import (
     ToolCalling,
     ToolDefinition,
 )
-from agentls.llm.recovered import RecoveringModel
-from agentls.llm.text_reply import ThinkingModel
-from agentls.llm.text_tools import TextToolModel
+from agentls.llm.text_calls.recovered import RecoveringModel
+from agentls.llm.text_calls.reply import ThinkingModel
+from agentls.llm.text_calls.tools import TextToolModel
 from support.reply_events import text
 
 USAGE = Usage(input_tokens=7, output_tokens=3)

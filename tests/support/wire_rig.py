@@ -11,7 +11,7 @@ from agentls.core.events import (
     Event,
     Ping,
 )
-from agentls.llm.scheme import Scheme
+from agentls.llm.wire.scheme import Scheme
 from support.fake_server import FakeServer
 from support.fault_proxy import FaultProxy
 from support.faults import (

@@ -18,11 +18,11 @@ from agentls.core.events import BlockDelta, BlockStop, Status, Usage
 from agentls.core.messages import Message, ToolCall
 from agentls.core.ports import Model
 from agentls.core.requests import ModelRequest, ToolDefinition
+from agentls.llm.embedded.weights import installed
 from agentls.llm.model_lists import list_models
 from agentls.llm.ollama import same_model
 from agentls.llm.registry import PROVIDERS
 from agentls.llm.selection import Choice
-from agentls.llm.weights import installed
 
 _PROBE = "Reply with the word ready."
 _PROBE_TOKENS = 16

@@ -18,9 +18,9 @@ from agentls.cli.start import Environment
 from agentls.cli.streams import Output
 from agentls.core.errors import AgentlsError
 from agentls.core.text import visible
-from agentls.llm import weights
-from agentls.llm.catalogue import CATALOGUE
-from agentls.llm.download import Progress, Report
+from agentls.llm.embedded import weights
+from agentls.llm.embedded.catalogue import CATALOGUE
+from agentls.llm.embedded.download import Progress, Report
 
 _STOP_S = 2.0
 _JSON_EVERY_S = 0.5

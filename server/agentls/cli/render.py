@@ -117,6 +117,11 @@ class TerminalView:
 
     def _begin(self, block: str, index: int, event: BlockStart) -> None:
         self._waiting_since = None
+        if block in ("text", "thinking"):
+            # Some providers end a block only when the next has begun: what it said comes first.
+            for open_index in self._open_blocks():
+                self._end(open_index)
+            self._waiting_since = None
         if block == "text":
             from agentls.cli.markdown import GrowingText
 

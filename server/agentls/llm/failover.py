@@ -22,7 +22,7 @@ from agentls.core.messages import Item, Message
 from agentls.core.ports import Model
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolCalling
 from agentls.llm import pool_faults as faults
-from agentls.llm.retry import RetryPolicy
+from agentls.llm.http.retry import RetryPolicy
 
 _TRIES = 2
 _BROKEN_FOR_S = 60.0

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from agentls.core.errors import SettingsError, Unauthorized
 from agentls.core.requests import Capabilities, ModelInfo
 from agentls.llm.capabilities import Facts, facts
+from agentls.llm.http.redaction import secrets_in
+from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.provider import Provider, ProviderConfig
-from agentls.llm.redaction import secrets_in
-from agentls.llm.retry import RetryPolicy
-from agentls.llm.transport import Transport
 
 
 async def hosted_model(provider: Provider, config: ProviderConfig) -> HttpModel:

@@ -17,11 +17,11 @@ from agentls.core.events import Event, Ping, Status, Usage
 from agentls.core.media import check_media
 from agentls.core.messages import Message
 from agentls.core.requests import ModelInfo, ModelRequest
+from agentls.llm.http.transport import Transport
 from agentls.llm.options import fitted
 from agentls.llm.prices import priced
-from agentls.llm.scheme import Scheme
 from agentls.llm.signatures import is_rejected, without_thinking
-from agentls.llm.transport import Transport
+from agentls.llm.wire.scheme import Scheme
 
 
 class HttpModel:

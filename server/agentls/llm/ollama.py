@@ -17,7 +17,7 @@ from pydantic import JsonValue, SecretStr
 from agentls.core.errors import ModelError, NoModel, Unauthorized, Unreachable
 from agentls.core.requests import Capabilities
 from agentls.core.text import split_lines
-from agentls.llm.transport import Transport
+from agentls.llm.http.transport import Transport
 
 OLLAMA_URL = "http://127.0.0.1:11434"
 """Where it listens unless told otherwise."""

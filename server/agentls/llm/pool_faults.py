@@ -11,7 +11,7 @@ import re
 from agentls.core.errors import BadRequest, ModelError, RateLimited, StreamBroken, Unauthorized
 from agentls.core.requests import ModelInfo
 from agentls.core.text import short_line
-from agentls.llm.redaction import Redactor
+from agentls.llm.http.redaction import Redactor
 
 _REASON_CHARS = 240
 _SHARED_FAULTS = frozenset({400, 413, 422})

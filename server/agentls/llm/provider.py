@@ -12,7 +12,7 @@ from agentls.core.messages import Frozen
 from agentls.core.ports import Model
 from agentls.core.requests import ToolCalling
 from agentls.llm.capabilities import Facts
-from agentls.llm.scheme import Scheme
+from agentls.llm.wire.scheme import Scheme
 
 
 class ProviderConfig(Frozen):

@@ -17,6 +17,7 @@ from agentls.core.ports import Model
 from agentls.core.requests import Capabilities, ModelInfo
 from agentls.llm.capabilities import Facts
 from agentls.llm.hosted import hosted_model, is_own_server, transport
+from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.ollama import (
     DEFAULT_CONTEXT_TOKENS,
@@ -26,9 +27,8 @@ from agentls.llm.ollama import (
     ollama_url,
 )
 from agentls.llm.provider import Provider, ProviderConfig
-from agentls.llm.scheme import Scheme
 from agentls.llm.scripted import ScriptedModel
-from agentls.llm.transport import Transport
+from agentls.llm.wire.scheme import Scheme
 
 Order = Literal["random", "listed"]
 
@@ -58,7 +58,7 @@ async def create(name: str, config: ProviderConfig) -> Model:
         SettingsError: no provider has this name, or its configuration cannot work.
         Unauthorized: a key is needed and there is none.
     """
-    from agentls.llm.recovered import with_text_calls
+    from agentls.llm.text_calls.recovered import with_text_calls
 
     provider = provider_named(name)
     return with_text_calls(await provider.build(provider, config))
@@ -186,7 +186,7 @@ async def _scripted(_provider: Provider, config: ProviderConfig) -> Model:
 
 
 async def _custom(_provider: Provider, config: ProviderConfig) -> Model:
-    from agentls.llm.callable_model import CallableModel, load_callable
+    from agentls.llm.function.model import CallableModel, load_callable
 
     if not config.function:
         raise SettingsError(
@@ -200,7 +200,7 @@ async def _local(_provider: Provider, config: ProviderConfig) -> Model:
     if config.models_folder is None:
         raise SettingsError("The embedded model has no folder for its weights.")
     # Only here: the parts around the embedded model cost every other start-up time.
-    from agentls.llm.local import local_model
+    from agentls.llm.embedded.local import local_model
 
     return local_model(
         config.model,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from agentls.core.errors import ModelError, NoModel
-from agentls.llm.endpoint import Endpoint
 from agentls.llm.hosted import is_own_server
+from agentls.llm.http.endpoint import Endpoint
 from agentls.llm.ollama import newest_model, ollama_models, ollama_url
 from agentls.llm.provider import Provider, ProviderConfig
 from agentls.llm.registry import PROVIDERS, provider_named
@@ -101,7 +101,7 @@ async def choose_pool(
 
 
 def _is_embedded(model: str) -> bool:
-    from agentls.llm.local_spec import names_weights
+    from agentls.llm.embedded.local_spec import names_weights
 
     return names_weights(model)
 
@@ -183,7 +183,7 @@ async def _found_in_keyring(configs: Configs, model: str, find_key: FindKey) -> 
 async def _embedded(configs: Configs, model: str) -> Choice | str:
     if importlib.util.find_spec("xllamacpp") is None:
         return "the embedded model: the package for it is not installed"
-    from agentls.llm.local_spec import default_weights
+    from agentls.llm.embedded.local_spec import default_weights
 
     config = configs.get("local", ProviderConfig())
     name = default_weights(config.models_folder) if config.models_folder else None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentls.llm.scheme import Scheme
+from agentls.llm.wire.scheme import Scheme
 from support.fake_server import Reply
 
 Call = tuple[str, str, dict[str, object]]

@@ -16,7 +16,7 @@ from agentls.cli.models import pull
 from agentls.cli.start import Environment
 from agentls.cli.streams import Output
 from agentls.core.errors import Unreachable
-from agentls.llm.download import Progress, Report
+from agentls.llm.embedded.download import Progress, Report
 
 
 class Stream(io.StringIO):

@@ -270,3 +270,24 @@ async def test_a_defect_in_drawing_reaches_the_turn_and_not_only_a_log(
             while True:
                 await asyncio.sleep(0.01)
                 await view.take(Status(state="requesting"))
+
+
+async def test_a_block_that_ends_late_comes_before_the_next_and_loses_nothing(
+    screen: Screen,
+) -> None:
+    view = view_on(screen)
+    await show(
+        view,
+        BlockStart(index=0, block="thinking"),
+        BlockDelta(index=0, text="a thought"),
+        BlockStart(index=1, block="text"),
+        BlockDelta(index=1, text="first"),
+        BlockStop(index=0, item=Reasoning(text="a thought")),
+        BlockStart(index=2, block="text"),
+        BlockDelta(index=2, text="second"),
+        BlockStop(index=1, item=Message.of("assistant", "first")),
+        BlockStop(index=2, item=Message.of("assistant", "second")),
+    )
+    view.close(ended())
+    said = [line.strip() for line in screen.lines if line.strip()]
+    assert said == ["∴ a thought", "first", "second"]

@@ -16,12 +16,12 @@ from pydantic import JsonValue
 from agentls.core.events import Event, Ping, Usage
 from agentls.core.messages import Reasoning
 from agentls.core.requests import ModelRequest, Option, ToolDefinition
-from agentls.llm import fields
-from agentls.llm.blocks import ProseKind, new_call_id
-from agentls.llm.content import leading_rules
-from agentls.llm.fields import Malformed, Object
-from agentls.llm.reading import REFUSED, SAID_ALL, TOO_LONG, Ending, StreamReader
 from agentls.llm.schemes.anthropic_messages import Json, Turn, began_thinking, to_turns
+from agentls.llm.wire import fields
+from agentls.llm.wire.blocks import ProseKind, new_call_id
+from agentls.llm.wire.content import leading_rules
+from agentls.llm.wire.fields import Malformed, Object
+from agentls.llm.wire.reading import REFUSED, SAID_ALL, TOO_LONG, Ending, StreamReader
 
 Thinking = Literal["budget", "adaptive", "always"]
 _SHOWN: Json = {"type": "adaptive", "display": "summarized"}  # unasked, some hide what they think
@@ -35,7 +35,7 @@ _ENDINGS = {"max_tokens": TOO_LONG, _FULL: TOO_LONG, "refusal": REFUSED}
 
 
 class Anthropic:
-    """A `llm.scheme.Scheme`."""
+    """A `llm.wire.scheme.Scheme`."""
 
     path = "/v1/messages"
     options: frozenset[Option] = frozenset(
@@ -71,7 +71,7 @@ class Anthropic:
         self._new_id = new_id
 
     def build(self, request: ModelRequest) -> dict[str, JsonValue]:
-        """See `llm.scheme.Scheme.build`.
+        """See `llm.wire.scheme.Scheme.build`.
 
         A model that thinks takes no temperature and hardly a top_p, a newer one never both of them:
         what would be refused is left out.
@@ -104,7 +104,7 @@ class Anthropic:
         return {key: value for key, value in body.items() if value is not None}
 
     def reader(self) -> MessagesReader:
-        """See `llm.scheme.Scheme.reader`."""
+        """See `llm.wire.scheme.Scheme.reader`."""
         return MessagesReader(self._provider, new_id=self._new_id)
 
     def _thinking(self, request: ModelRequest, turns: Sequence[Turn]) -> Json | None:
@@ -155,7 +155,7 @@ class _Block:
 
 
 class MessagesReader(StreamReader):
-    """Reads one response; see `llm.scheme.Reader`. What the server ran itself is left out.
+    """Reads one response; see `llm.wire.scheme.Reader`. What the server ran itself is left out.
 
     A reply is whole at `message_stop`, if a stop reason came before it.
     """

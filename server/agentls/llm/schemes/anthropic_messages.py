@@ -20,7 +20,7 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentls.llm import content
+from agentls.llm.wire import content
 
 Json = dict[str, JsonValue]
 Turn = tuple[Literal["user", "assistant"], list[Json]]

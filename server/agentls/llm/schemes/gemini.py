@@ -26,12 +26,12 @@ from agentls.core.messages import (
 )
 from agentls.core.requests import Effort, ModelRequest, Option, ToolDefinition
 from agentls.core.text import short_line
-from agentls.llm import fields
-from agentls.llm.blocks import ProseKind, new_call_id
-from agentls.llm.content import base64_of, in_turns, leading_rules, tool_name
-from agentls.llm.halves import without_halves
-from agentls.llm.reading import FILTERED, SAID_ALL, TOO_LONG, Ending, StreamReader
-from agentls.llm.sse import Frame, SSEDecoder
+from agentls.llm.wire import fields
+from agentls.llm.wire.blocks import ProseKind, new_call_id
+from agentls.llm.wire.content import base64_of, in_turns, leading_rules, tool_name
+from agentls.llm.wire.halves import without_halves
+from agentls.llm.wire.reading import FILTERED, SAID_ALL, TOO_LONG, Ending, StreamReader
+from agentls.llm.wire.sse import Frame, SSEDecoder
 
 Json = dict[str, JsonValue]
 
@@ -56,7 +56,7 @@ _MAX_SAID, _MAX_RAW_BYTES = 300, 64 * 1024
 
 
 class Gemini:
-    """A `llm.scheme.Scheme`."""
+    """A `llm.wire.scheme.Scheme`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Gemini:
         self._thinking = thinking
 
     def build(self, request: ModelRequest) -> Json:
-        """See `llm.scheme.Scheme.build`."""
+        """See `llm.wire.scheme.Scheme.build`."""
         rules, items = leading_rules(request.system, request.items)
         body: Json = {"contents": [*self._contents(items)]}
         if rules:
@@ -101,7 +101,7 @@ class Gemini:
         return {key: value for key, value in body.items() if value is not None}
 
     def reader(self) -> GeminiReader:
-        """See `llm.scheme.Scheme.reader`."""
+        """See `llm.wire.scheme.Scheme.reader`."""
         return GeminiReader(self._provider, self._new_id)
 
     def _config(self, request: ModelRequest) -> Json:
@@ -170,7 +170,7 @@ class Gemini:
 
 
 class GeminiReader(StreamReader):
-    """Reads one response; see `llm.scheme.Reader`."""
+    """Reads one response; see `llm.wire.scheme.Reader`."""
 
     def __init__(self, provider: str, new_id: Callable[[], str]) -> None:
         """`new_id` makes ids for calls that have none."""

@@ -26,13 +26,20 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import ModelRequest, Option, ToolDefinition
-from agentls.llm import fields
-from agentls.llm.blocks import new_call_id
-from agentls.llm.content import base64_of, in_turns, leading_rules, only_text, refuse, tool_name
-from agentls.llm.fields import Malformed, Object
-from agentls.llm.halves import without_halves
-from agentls.llm.ndjson import NDJSONDecoder
-from agentls.llm.reading import FILTERED, SAID_ALL, TOO_LONG, StreamReader
+from agentls.llm.wire import fields
+from agentls.llm.wire.blocks import new_call_id
+from agentls.llm.wire.content import (
+    base64_of,
+    in_turns,
+    leading_rules,
+    only_text,
+    refuse,
+    tool_name,
+)
+from agentls.llm.wire.fields import Malformed, Object
+from agentls.llm.wire.halves import without_halves
+from agentls.llm.wire.ndjson import NDJSONDecoder
+from agentls.llm.wire.reading import FILTERED, SAID_ALL, TOO_LONG, StreamReader
 
 _Json = dict[str, JsonValue]
 
@@ -52,7 +59,7 @@ _STATUSES = (  # of errors within a stream, which come as a sentence and nothing
 
 
 class Ollama:
-    """A `llm.scheme.Scheme`."""
+    """A `llm.wire.scheme.Scheme`."""
 
     path = "/api/chat"
     options: frozenset[Option] = frozenset(
@@ -95,7 +102,7 @@ class Ollama:
         self._sent = _Sent(num_ctx, 0)
 
     def build(self, request: ModelRequest) -> _Json:
-        """See `llm.scheme.Scheme.build`."""
+        """See `llm.wire.scheme.Scheme.build`."""
         messages = self._messages(request)
         body: _Json = {
             "model": self._model,
@@ -122,7 +129,7 @@ class Ollama:
         return {key: value for key, value in body.items() if value is not None}
 
     def reader(self) -> OllamaReader:
-        """See `llm.scheme.Scheme.reader`."""
+        """See `llm.wire.scheme.Scheme.reader`."""
         return OllamaReader(self._provider, self._new_id, self._sent)
 
     def _think(self, effort: str) -> JsonValue:
@@ -207,7 +214,7 @@ def _tool(tool: ToolDefinition) -> _Json:
 
 
 class OllamaReader(StreamReader):
-    """Reads one response; see `llm.scheme.Reader`."""
+    """Reads one response; see `llm.wire.scheme.Reader`."""
 
     def __init__(self, provider: str, new_id: Callable[[], str], sent: _Sent) -> None:
         """`new_id` makes ids for calls that have none; `sent` is what the reply is measured by."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from agentls.core.events import Event
-from agentls.llm.blocks import CallBlocks
+from agentls.llm.wire.blocks import CallBlocks
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agentls.core.requests import ModelRequest, Option, ToolDefinition
-from agentls.llm.blocks import new_call_id
 from agentls.llm.schemes.openai_messages import to_messages
 from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.wire.blocks import new_call_id
 
 
 class OpenAIChat:
-    """A `llm.scheme.Scheme`."""
+    """A `llm.wire.scheme.Scheme`."""
 
     path = "/chat/completions"
     options: frozenset[Option] = frozenset(
@@ -65,7 +65,7 @@ class OpenAIChat:
         self._new_id = new_id
 
     def build(self, request: ModelRequest) -> dict[str, JsonValue]:
-        """See `llm.scheme.Scheme.build`."""
+        """See `llm.wire.scheme.Scheme.build`."""
         body: dict[str, JsonValue] = {
             "model": self._model,
             "messages": to_messages(
@@ -105,7 +105,7 @@ class OpenAIChat:
         return {key: value for key, value in body.items() if value is not None}
 
     def reader(self) -> ChatReader:
-        """See `llm.scheme.Scheme.reader`."""
+        """See `llm.wire.scheme.Scheme.reader`."""
         return ChatReader(self._provider, self._new_id)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentls.core.events import Usage
-from agentls.llm.fields import (
+from agentls.llm.schemes.openai_calls import Fragment
+from agentls.llm.wire.fields import (
     Malformed,
     Object,
     as_json,
@@ -21,8 +22,7 @@ from agentls.llm.fields import (
     text,
     whole_text,
 )
-from agentls.llm.halves import without_halves
-from agentls.llm.schemes.openai_calls import Fragment
+from agentls.llm.wire.halves import without_halves
 
 _MAX_INDEX_DIGITS = 9
 

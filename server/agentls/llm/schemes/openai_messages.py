@@ -25,7 +25,7 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentls.llm.content import base64_of, data_url, leading_rules, only_text, tool_name
+from agentls.llm.wire.content import base64_of, data_url, leading_rules, only_text, tool_name
 
 Object = dict[str, JsonValue]
 

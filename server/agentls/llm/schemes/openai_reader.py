@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agentls.core.events import Event
-from agentls.llm.fields import Malformed, Object
-from agentls.llm.reading import FILTERED, REFUSED, SAID_ALL, TOO_LONG, StreamReader
 from agentls.llm.schemes.openai_calls import Calls
 from agentls.llm.schemes.openai_chunks import choice_of, fragments_of, text_of, usage_of
 from agentls.llm.schemes.prompt_progress import PromptProgress
+from agentls.llm.wire.fields import Malformed, Object
+from agentls.llm.wire.reading import FILTERED, REFUSED, SAID_ALL, TOO_LONG, StreamReader
 
 _ENDINGS = {
     **dict.fromkeys(("length", "max_tokens", "model_length"), TOO_LONG),
@@ -25,7 +25,7 @@ _FAILED = {"error", "abort", "cancelled", "insufficient_system_resource"}
 
 
 class ChatReader(StreamReader):
-    """Reads one response; see `llm.scheme.Reader`."""
+    """Reads one response; see `llm.wire.scheme.Reader`."""
 
     def __init__(self, provider: str, new_id: Callable[[], str]) -> None:
         """`new_id` makes ids for calls that have none."""

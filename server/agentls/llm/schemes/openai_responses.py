@@ -26,16 +26,16 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import ModelRequest, Option, ToolDefinition
-from agentls.llm.blocks import new_call_id
-from agentls.llm.content import data_url, in_turns, leading_rules, only_text, refuse, tool_name
 from agentls.llm.schemes.openai_responses_reader import ResponsesReader
+from agentls.llm.wire.blocks import new_call_id
+from agentls.llm.wire.content import data_url, in_turns, leading_rules, only_text, refuse, tool_name
 
 _MAX_ID_CHARS = 64
 _THOUGHT_ID = re.compile(r"rs[A-Za-z0-9_-]{1,62}")
 
 
 class OpenAIResponses:
-    """A `llm.scheme.Scheme`."""
+    """A `llm.wire.scheme.Scheme`."""
 
     path = "/responses"
     options: frozenset[Option] = frozenset(
@@ -70,7 +70,7 @@ class OpenAIResponses:
         self._new_id = new_id
 
     def build(self, request: ModelRequest) -> dict[str, JsonValue]:
-        """See `llm.scheme.Scheme.build`."""
+        """See `llm.wire.scheme.Scheme.build`."""
         rules, rest = leading_rules(request.system, request.items)
         body: dict[str, JsonValue] = {
             "model": self._model,
@@ -97,7 +97,7 @@ class OpenAIResponses:
         return {key: value for key, value in body.items() if value is not None}
 
     def reader(self) -> ResponsesReader:
-        """See `llm.scheme.Scheme.reader`."""
+        """See `llm.wire.scheme.Scheme.reader`."""
         return ResponsesReader(self._provider, self._new_id)
 
 

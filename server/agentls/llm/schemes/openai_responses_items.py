@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from agentls.llm.fields import Object, text, whole_text
+from agentls.llm.wire.fields import Object, text, whole_text
 
 KINDS = {"message", "reasoning", "function_call"}
 Part = tuple[str, int]

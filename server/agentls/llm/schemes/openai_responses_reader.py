@@ -15,8 +15,9 @@ from itertools import chain
 
 from agentls.core.errors import ModelError
 from agentls.core.events import BlockAbort, BlockStart, BlockStop, Event, Ping, Usage
-from agentls.llm.blocks import Prose, ProseKind
-from agentls.llm.fields import (
+from agentls.llm.schemes.openai_responses_items import KINDS, Output, Outputs, Part, Rank
+from agentls.llm.wire.blocks import Prose, ProseKind
+from agentls.llm.wire.fields import (
     Malformed,
     Object,
     as_json,
@@ -27,9 +28,8 @@ from agentls.llm.fields import (
     text,
     whole_text,
 )
-from agentls.llm.halves import without_halves
-from agentls.llm.reading import FILTERED, REFUSED, SAID_ALL, TOO_LONG, StreamReader
-from agentls.llm.schemes.openai_responses_items import KINDS, Output, Outputs, Part, Rank
+from agentls.llm.wire.halves import without_halves
+from agentls.llm.wire.reading import FILTERED, REFUSED, SAID_ALL, TOO_LONG, StreamReader
 
 _ENDS = {"completed", "incomplete", "failed", "cancelled"}
 _TEXTS = {  # item, list of its parts, field
@@ -44,7 +44,7 @@ _REQUEST_AT_FAULT = re.compile(r"image|policy|residency")
 
 
 class ResponsesReader(StreamReader):
-    """Reads one response; see `llm.scheme.Reader`.
+    """Reads one response; see `llm.wire.scheme.Reader`.
 
     Each item has a block of its own. All is told as it comes, whatever else is open; blocks end in
     the order of the output.

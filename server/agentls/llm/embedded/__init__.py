@@ -1,0 +1,1 @@
+"""The model that runs on this machine: weights, the child process, calls held to a schema."""

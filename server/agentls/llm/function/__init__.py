@@ -1,0 +1,1 @@
+"""A user's own function as a model."""

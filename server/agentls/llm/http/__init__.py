@@ -1,0 +1,1 @@
+"""The way to a provider: addresses, keys, connections, and what failures mean."""

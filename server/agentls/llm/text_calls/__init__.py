@@ -1,0 +1,1 @@
+"""Tools for models that call them in their text, and calls recovered from text."""
