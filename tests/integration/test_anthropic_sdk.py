@@ -153,7 +153,7 @@ REPLIES = {
 }
 
 
-@proving("anthropic", "thinking", "cache", peer="fake, read by anthropic")
+@proving("anthropic", "thinking", "cache", peer="fake (anthropic SDK)")
 @pytest.mark.parametrize("name", REPLIES)
 async def test_both_read_the_same(
     name: str, server: FakeServer, sdk: anthropic.AsyncAnthropic
@@ -173,7 +173,7 @@ async def test_both_read_the_same(
     ]
 
 
-@proving("anthropic", "images", peer="fake, read by anthropic")
+@proving("anthropic", "images", peer="fake (anthropic SDK)")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
     "settings",

@@ -138,7 +138,7 @@ TWO_CALLS = sse(
 )
 
 
-@proving("gemini", "thinking", "cache", peer="fake, read by google-genai")
+@proving("gemini", "thinking", "cache", peer="fake (google-genai SDK)")
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -228,7 +228,7 @@ def camel(value: Any) -> Any:
     return [camel(each) for each in value] if isinstance(value, list) else value
 
 
-@proving("gemini", "images", peer="fake, read by google-genai")
+@proving("gemini", "images", peer="fake (google-genai SDK)")
 @pytest.mark.parametrize(
     ("thinking", "config"),
     [

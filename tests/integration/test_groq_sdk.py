@@ -45,7 +45,7 @@ async def server() -> AsyncGenerator[OpenAIServer, None]:
         yield server
 
 
-@proving("groq", "thinking", "images", "usage", peer="fake, read by groq")
+@proving("groq", "thinking", "images", "usage", peer="fake (groq SDK)")
 async def test_both_read_and_send_the_same(server: OpenAIServer) -> None:
     # Their SDK adds this path to the base URL.
     url = server.url.replace("/v1", "/openai/v1")

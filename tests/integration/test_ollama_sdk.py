@@ -107,7 +107,7 @@ REPLIES: dict[str, tuple[bytes, StopReason | str]] = {
 }
 
 
-@proving("ollama", "tools", "parallel tools", "thinking", "usage", peer="fake, read by ollama")
+@proving("ollama", "tools", "parallel tools", "thinking", "usage", peer="fake (ollama SDK)")
 @pytest.mark.parametrize("name", REPLIES)
 async def test_both_read_the_same(name: str, server: FakeServer, sdk: ollama.AsyncClient) -> None:
     body, stop_reason = REPLIES[name]
@@ -131,7 +131,7 @@ def known(value: Any) -> Any:
     return [known(each) for each in value] if isinstance(value, list) else value
 
 
-@proving("ollama", "images", peer="fake, read by ollama")
+@proving("ollama", "images", peer="fake (ollama SDK)")
 async def test_both_send_the_same(server: FakeServer, sdk: ollama.AsyncClient) -> None:
     server.replies.extend([WIRE.reply(WIRE.said("ok"))] * 2)
     request = ModelRequest(

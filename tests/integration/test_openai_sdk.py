@@ -88,8 +88,8 @@ async def test_errors(server: OpenAIServer, sdk: openai.AsyncOpenAI) -> None:
             pass
 
 
-@proving("openai", "images", peer="fake, read by openai")
-@proving("deepseek", "images", peer="fake, read by openai")
+@proving("openai", "images", peer="fake (openai SDK)")
+@proving("deepseek", "images", peer="fake (openai SDK)")
 @pytest.mark.parametrize("provider", ["openai", "deepseek"])
 async def test_an_image_is_sent_as_the_sdk_sends_it(
     provider: str, server: OpenAIServer, sdk: openai.AsyncOpenAI

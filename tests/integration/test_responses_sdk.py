@@ -146,7 +146,7 @@ def test_every_event_of_the_fake_is_one_of_the_sdk(name: str) -> None:
         EVENTS.validate_json(line.removeprefix(b"data: "))
 
 
-@proving("openai-responses", "thinking", peer="fake, read by openai")
+@proving("openai-responses", "thinking", peer="fake (openai SDK)")
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
@@ -178,7 +178,7 @@ async def test_a_whole_reply_is_read_alike(
     ]
 
 
-@proving("openai-responses", "images", peer="fake, read by openai")
+@proving("openai-responses", "images", peer="fake (openai SDK)")
 async def test_our_request_is_the_one_the_sdk_sends(
     server: OpenAIServer, sdk: openai.AsyncOpenAI
 ) -> None:

@@ -40,16 +40,10 @@ FEATURES = (
     "resume",
 )
 REASONS: dict[tuple[str, str], str] = {
-    ("ollama", "cache"): "Ollama's API reports no cached tokens",
+    ("ollama", "cache"): "read from `prompt_eval_cached_count`, which no program here sends",
     ("local", "thinking"): "no model of the catalogue thinks",
     ("local", "images"): "no model of the catalogue sees",
     ("local", "parallel tools"): "a reply held to a schema is one call",
-    (
-        "custom",
-        "images",
-    ): "the function gets the request as it is, images too",
-    ("custom", "usage"): "counted only if the function yields `Usage`",
-    ("custom", "cache"): "the function's own affair",
 }
 """Why a cell is empty."""
 
@@ -136,8 +130,9 @@ def table(found: dict[Cell, set[str]]) -> str:
 
 def _cell(found: dict[Cell, set[str]], cell: Cell, notes: list[str]) -> str:
     if cell in found:
-        return ", ".join(sorted(found[cell]))
-    note = f"{REASONS[cell]}."
+        return "; ".join(sorted(found[cell]))
+    reason = REASONS[cell]
+    note = f"{reason[0].upper()}{reason[1:]}."
     if note not in notes:
         notes.append(note)
     return f"no ({notes.index(note) + 1})"

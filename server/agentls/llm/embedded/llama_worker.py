@@ -1,9 +1,10 @@
 """The child process that holds the embedded model.
 
 Run as `python -m agentls.llm.embedded.llama_worker OPTIONS`. Owns loading a GGUF file with
-llama.cpp and serving llama.cpp's own HTTP on a Unix socket. Knows nothing of sessions, settings or the agent.
-The parent talks to the socket; this process writes one JSON line to its stdout (ready or error),
-sends llama.cpp's log to stderr, and ends as soon as its stdin is closed or its parent is gone.
+llama.cpp and serving llama.cpp's own HTTP on a Unix socket. Knows nothing of sessions, settings or
+the agent. The parent talks to the socket; this process writes one JSON line to its stdout (ready or
+error), sends llama.cpp's log to stderr, and ends as soon as its stdin is closed or its parent is
+gone.
 """
 
 from __future__ import annotations

@@ -36,6 +36,9 @@ _OPTIONS: frozenset[Option] = frozenset(
 _REASON_CHARS = 300
 _PLACE = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*(?:\.[^\W\d]\w*)*)")
 
+_TEXT_ONLY = Capabilities(tool_calling="none")
+_EVERYTHING = Capabilities(images=True, audio=True, documents=True, thinking=True)
+
 
 class CallableModel:
     """Implements `core.ports.Model` over a function."""
@@ -54,7 +57,8 @@ class CallableModel:
             function: see `ModelFunction`.
             name: the model's name.
             provider: whose thinking its replies hold.
-            capabilities: by default text and tools, and only text for a function of a `str`.
+            capabilities: by default all that a request can hold, and only text for a function of a
+                `str`.
 
         Raises:
             SettingsError: it cannot be called with one argument.
@@ -62,7 +66,7 @@ class CallableModel:
         self._function = function
         self._called = _name_of(function)
         self._takes_text = _takes_text(function, self._called)
-        default = Capabilities(tool_calling="none" if self._takes_text else "native")
+        default = _TEXT_ONLY if self._takes_text else _EVERYTHING
         self._info = ModelInfo(provider=provider, name=name, capabilities=capabilities or default)
         self._told_notes: set[str] = set()
 

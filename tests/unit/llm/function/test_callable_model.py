@@ -19,7 +19,7 @@ from agentls.core.errors import (
     SettingsError,
     StreamBroken,
 )
-from agentls.core.events import Event, Status
+from agentls.core.events import Event, Status, Usage
 from agentls.core.messages import ImageBlock, Message, TextBlock, ToolCall, ToolResult
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolDefinition
 from agentls.llm.failover import PooledModel
@@ -150,7 +150,10 @@ def test_a_function_that_cannot_be_called_with_a_request(function: Callable[...,
 
 
 def test_what_it_says_of_itself() -> None:
-    assert CallableModel(plain).info == ModelInfo(provider="custom", name="custom")
+    everything = Capabilities(images=True, audio=True, documents=True, thinking=True)
+    assert CallableModel(plain).info == ModelInfo(
+        provider="custom", name="custom", capabilities=everything
+    )
     assert CallableModel(of_text).info.capabilities == Capabilities(tool_calling="none")
     can = Capabilities(images=True)
     model = CallableModel(of_text, name="n", provider="p", capabilities=can)
@@ -162,11 +165,28 @@ async def test_media_it_cannot_take_are_refused_before_it_is_called() -> None:
     message = Message(role="user", content=(TextBlock(text="hi"), image))
     request = ModelRequest(items=(message,))
     function = Recorder()
-    events, error = await ask(CallableModel(function), request)
+    blind = CallableModel(function, capabilities=Capabilities())
+    events, error = await ask(blind, request)
     assert (events, function.asked) == ([], [])
     assert isinstance(error, BadRequest)
-    seeing = CallableModel(function, capabilities=Capabilities(images=True))
-    assert await ask(seeing, request) == (HELLO, None)
+
+
+@proving("custom", "images", "usage", "cache", peer="in process")
+async def test_a_function_sees_images_and_says_what_it_used() -> None:
+    image = ImageBlock(mime_type="image/png", data="aGk=")
+    request = ModelRequest(items=(Message(role="user", content=(image,)),))
+    usage = Usage(input_tokens=9, output_tokens=2, cache_read_tokens=4)
+
+    def function(asked: ModelRequest) -> Iterator[object]:
+        assert asked == request
+        yield usage
+        yield "a "
+        yield "hi"
+
+    assert await ask(CallableModel(function), request) == (
+        [usage, *text(0, "a ", "hi"), FINISHED],
+        None,
+    )
 
 
 async def test_what_a_function_of_text_does_not_see_is_said_once() -> None:
