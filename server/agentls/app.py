@@ -146,7 +146,7 @@ class App:
 
     async def _chosen(self) -> Model:
         llm, configs = self.settings.llm, self.provider_configs()
-        if llm.pool and llm.provider in ("auto", "pool") and not llm.model:
+        if llm.pool and llm.provider == "auto" and not llm.model:
             choices = await choose_pool(llm.pool, configs, find_key=self.find_key)
         else:
             choices = [await choose(llm.provider, configs, llm.model, find_key=self.find_key)]

@@ -28,7 +28,7 @@ from pydantic import (
 from agentls.core.errors import AgentlsError, UsageError
 from agentls.core.nesting import deeper_than
 from agentls.core.ports import Mode
-from agentls.core.requests import Effort, ToolCalling
+from agentls.core.requests import Effort
 from agentls.key_file import KeyFile
 from agentls.workspace import disk
 from agentls.workspace.roots import Roots
@@ -38,6 +38,8 @@ Layer = dict[str, Any]
 _MAX_NESTING = 50
 """No setting is nested as deep as this; what is, is there to do harm."""
 
+
+_VERBATIM = frozenset({"headers", "extra_body"})
 
 Rules = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
@@ -62,7 +64,7 @@ class ProviderSettings(_Section):
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
     context_tokens: int | None = Field(default=None, ge=512)
     max_tokens: int | None = Field(default=None, ge=1)
-    tool_calling: ToolCalling | None = None
+    tool_calling: Literal["native", "text"] | None = None
 
 
 class OllamaSettings(ProviderSettings):
@@ -87,11 +89,18 @@ class LocalSettings(_Section):
 
 
 def _words(value: object) -> object:
-    return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return [word.strip() for word in value.split(",") if word.strip()]
 
 
 Pool = Annotated[tuple[str, ...], BeforeValidator(_words)]
 """Providers, each as `provider` or `provider/model`; one text may hold all, between commas."""
+
+
+ProviderName = Annotated[
+    str, BeforeValidator(lambda value: value.strip().lower() if isinstance(value, str) else value)
+]
 
 
 class LlmSettings(_Section):
@@ -100,7 +109,7 @@ class LlmSettings(_Section):
     A `pool` counts when no provider is chosen; `pool_seed` makes its choices repeatable.
     """
 
-    provider: str = "auto"
+    provider: ProviderName = "auto"
     pool: Pool = ()
     order: Literal["random", "listed"] = "random"
     pool_seed: int | None = None
@@ -229,7 +238,7 @@ def load(
     _forbid_code(layers[2][1], "the editor's options", problems)
     merged: Layer = {}
     for source, layer in layers:
-        _merge(merged, _valid_part(layer, source, problems))
+        _merge(merged, _valid_part(_said(layer), source, problems))
     tightening = workspace_file(workspace)
     workspace_layer = _read(tightening, lambda _: _workspace_text(workspace), problems)
     _tighten(merged, workspace_layer, str(tightening), problems)
@@ -283,9 +292,21 @@ def _snake(value: Mapping[str, Any]) -> Layer:
     for key, inner in value.items():
         name = re.sub(r"(?<=[a-z0-9])([A-Z])", lambda m: f"_{m.group(1).lower()}", str(key))
         # The names of headers and of a provider's own options are not ours to change.
-        ours = isinstance(inner, Mapping) and name not in {"headers", "extra_body"}
+        ours = isinstance(inner, Mapping) and name not in _VERBATIM
         layer[name] = _snake(inner) if ours else inner
     return layer
+
+
+def _said(layer: Layer) -> Layer:
+    """The layer without what is set to nothing: editors send their empty fields, and null, too."""
+    said: Layer = {}
+    for key, value in layer.items():
+        # What a provider is sent is sent as it stands: there, nothing means something.
+        ours = isinstance(value, dict) and key not in _VERBATIM
+        kept = _said(value) if ours else value
+        if kept is not None and not (isinstance(kept, str) and not kept.strip()):
+            said[key] = kept
+    return said
 
 
 def _forbid_code(layer: Layer, source: str, problems: list[str]) -> None:

@@ -48,6 +48,7 @@ def usage(output: int, reasoning: int = 0) -> dict[str, int]:
         "cache_read_tokens": 0,
         "cache_creation_tokens": 0,
         "reasoning_tokens": reasoning,
+        "cost_usd": None,
     }
 
 
@@ -83,7 +84,7 @@ def test_json_of_read_edit_text_is_complete_and_the_file_is_edited(cli: Cli) -> 
 
     def tool_call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
         kind = {"kind": "tool_call", "call_id": call_id, "name": name}
-        return {**kind, "arguments": arguments, "invalid": None}
+        return {**kind, "arguments": arguments, "invalid": None, "signature": None}
 
     results = [line for line in lines if line.get("item", {}).get("kind") == "tool_result"]
     read_result, edit_result = (line["item"] for line in results)
@@ -99,6 +100,7 @@ def test_json_of_read_edit_text_is_complete_and_the_file_is_edited(cli: Cli) -> 
         stop(
             0,
             kind="reasoning",
+            item_id="",
             text="Read first.",
             signature=None,
             encrypted=None,

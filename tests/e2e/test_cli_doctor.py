@@ -32,6 +32,8 @@ def test_a_machine_that_works(cli: Cli) -> None:
         "✓ state folder",
         "✓ search",
         "✓ model",
+        "✓ key",
+        "✓ model present",
         "✓ request",
         "· context",
         "✓ tool calls",

@@ -206,6 +206,26 @@ async def test_each_member_of_a_pool(cli: Cli) -> None:
     assert "anthropic, openai from pool" in checks["model"]["detail"]
 
 
+async def test_members_of_one_provider_are_told_apart(cli: Cli) -> None:
+    configure(cli, '[llm]\norder = "listed"\npool = ["openai/gpt-6-sol", "openai/gpt-6-luna"]\n')
+    names = ("gpt-6-sol", "gpt-6-luna")
+    replies = [reply for _ in names for reply in (listed(OPENAI, *names), *good(OPENAI))]
+    async with FakeServer(*replies) as server:
+        cli.environment |= OPENAI.environment(server)
+        done, _ = await diagnosed(cli)
+    checks = [line["name"] for line in done.lines if line["type"] == "check"]
+    of_members = [name for name in checks if name.endswith(tuple(CHECKS))]
+    assert len(set(of_members)) == len(of_members) == 2 * len(CHECKS)
+
+
+async def test_geminis_long_names(cli: Cli) -> None:
+    async with FakeServer(listed(GEMINI, GEMINI.model), *good(GEMINI)) as server:
+        choose(cli, GEMINI, server)
+        cli.environment["GEMINI_MODEL"] = f"models/{GEMINI.model}"
+        _, checks = await diagnosed(cli)
+    assert [checks[name]["state"] for name in CHECKS] == ["ok"] * 5
+
+
 # --- model refresh ---------------------------------------------------------------------------
 
 ANTHROPICS: JsonValue = {
@@ -318,6 +338,34 @@ async def test_refresh_without_a_key(cli: Cli, case: Case) -> None:
     assert f"{case.variable}_API_KEY" in named.out + named.err
     assert unnamed.code == 2
     assert "No provider has a key." in unnamed.err
+
+
+async def test_refresh_with_a_key_in_the_keyring(cli: Cli, tmp_path: Path) -> None:
+    cli.environment |= {
+        "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring",
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+    }
+    assert cli.run("key", "set", "anthropic", stdin=KEY.encode()).code == 0
+    async with FakeServer() as proxy:
+        cli.environment["HTTPS_PROXY"] = proxy.url
+        named = await run(cli, "model", "refresh", "anthropic")
+        unnamed = await run(cli, "model", "refresh")
+    asked = [(exchange.method, exchange.path) for exchange in proxy.exchanges]
+    assert asked == [("CONNECT", "api.anthropic.com:443")] * 2
+    assert (named.code, unnamed.code) == (1, 1)
+    assert KEY not in named.out + named.err + unnamed.out + unnamed.err
+
+
+async def test_a_key_of_the_keyring_goes_to_its_provider_alone(cli: Cli, tmp_path: Path) -> None:
+    cli.environment |= {
+        "PYTHON_KEYRING_BACKEND": "keyrings.alt.file.PlaintextKeyring",
+        "XDG_DATA_HOME": str(tmp_path / "data"),
+    }
+    assert cli.run("key", "set", "anthropic", stdin=KEY.encode()).code == 0
+    async with FakeServer(document(ANTHROPICS)) as server:
+        cli.environment["ANTHROPIC_BASE_URL"] = server.url
+        await run(cli, "model", "refresh", "anthropic")
+    assert [KEY in str(exchange.headers) for exchange in server.exchanges] == [False]
 
 
 @pytest.mark.parametrize("name", ["ollama", "local", "scripted", "nonesuch"])

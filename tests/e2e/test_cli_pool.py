@@ -155,6 +155,20 @@ async def test_all_gone_names_all(cli: Cli, servers: Servers) -> None:
     assert requests(servers) == (2, 2)
 
 
+async def test_all_gone_for_programs(cli: Cli, servers: Servers) -> None:
+    configure(cli, LISTED)
+    servers[0].replies.append(refusal(401, "invalid x-api-key"))
+    servers[1].replies.extend([overloaded()] * 2)
+    done = await run(cli, "ask", "--json", "hi")
+    error = done.result["error"]
+    # The failure that may pass says what to do; the text has both.
+    assert (done.code, error["status"], error["retryable"]) == (1, 529, True)
+    assert error["provider"] == "openai"
+    assert f"{A_NAME} answered 401" in error["message"]
+    assert f"{O_NAME} answered 529" in error["message"]
+    assert requests(servers) == (1, 2)
+
+
 async def test_keys_that_are_all_wrong_are_tried_once_each(cli: Cli, servers: Servers) -> None:
     configure(cli, LISTED)
     for server in servers:
@@ -179,17 +193,22 @@ async def test_a_member_without_its_key_is_an_error(cli: Cli, servers: Servers) 
     assert requests(servers) == (0, 0)
 
 
-@pytest.mark.parametrize("entry", ["nonesuch", "anthropic/", "/x", ""])
-async def test_entries_that_name_nothing(cli: Cli, servers: Servers, entry: str) -> None:
+@pytest.mark.parametrize("entry", ["nonesuch", "/x", "auto"])
+async def test_entries_that_name_no_provider(cli: Cli, servers: Servers, entry: str) -> None:
     cli.environment["LLM_POOL"] = f"anthropic,{entry}"
+    done = await run(cli, "ask", "hi")
+    assert (done.code, done.out, requests(servers)) == (1, "", (0, 0))
+    name = entry.partition("/")[0]
+    assert f"agentls: error: There is no provider named {name!r}." in done.err
+
+
+@pytest.mark.parametrize("pool", ["anthropic/", "anthropic,", " , anthropic"])
+async def test_entries_of_nothing_are_none(cli: Cli, servers: Servers, pool: str) -> None:
+    cli.environment["LLM_POOL"] = pool
     servers[0].replies.append(ANTHROPIC.said("hi"))
     done = await run(cli, "ask", "hi")
-    assert "Traceback" not in done.err
-    if entry == "anthropic/":  # nothing behind the slash is no other model
-        assert (done.code, done.out) == (0, "hi\n")
-        return
-    assert (done.code, done.out) == (1, "")
-    assert "no provider named" in done.err
+    assert (done.code, done.out, done.err) == (0, "hi\n", "")
+    assert model_of(servers[0].exchanges[0]) == ANTHROPIC.model
 
 
 async def test_a_member_may_name_its_model(cli: Cli, servers: Servers) -> None:
@@ -215,21 +234,12 @@ async def test_one_provider_twice(cli: Cli, servers: Servers) -> None:
     assert "Trying openai-responses (two)." in done.err
 
 
-@pytest.mark.parametrize("how", ["variable", "flag"])
-async def test_a_provider_or_model_that_is_chosen_wins(
-    cli: Cli, servers: Servers, how: str
-) -> None:
+async def test_a_provider_that_is_chosen_wins(cli: Cli, servers: Servers) -> None:
     configure(cli, LISTED)
     servers[1].replies.append(OPENAI.said("hi"))
-    if how == "variable":
-        cli.environment["LLM_PROVIDER"] = "openai"
-        done = await run(cli, "ask", "hi")
-        assert (done.code, done.out, requests(servers)) == (0, "hi\n", (0, 1))
-    else:
-        cli.environment["LLM_PROVIDER"] = "openai"
-        done = await run(cli, "--model", "other", "ask", "hi")
-        assert done.code == 0
-        assert model_of(servers[1].exchanges[0]) == "other"
+    cli.environment["LLM_PROVIDER"] = "openai"
+    done = await run(cli, "ask", "hi")
+    assert (done.code, done.out, requests(servers)) == (0, "hi\n", (0, 1))
 
 
 async def test_the_history_goes_over_without_the_others_thinking(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 
-from support.cli_process import Cli
+from support.cli_process import Cli, closed_port
 from support.cli_providers import (
     CASE,
     CASES,
@@ -120,6 +121,45 @@ async def test_googles_own_name_for_its_key(cli: Cli) -> None:
         await run(cli, "ask", "hi")
     keys = [exchange.headers["x-goog-api-key"] for exchange in server.exchanges]
     assert keys == [KEY, "other-key-0123456789"]
+
+
+async def test_googles_own_names_for_models(cli: Cli) -> None:
+    case = CASE["gemini"]
+    async with FakeServer(case.said("hi")) as server:
+        choose(cli, case, server)
+        cli.environment["GEMINI_MODEL"] = f"models/{case.model}"
+        done = await run(cli, "ask", "--json", "hi")
+    assert (done.code, server.exchanges[0].path) == (0, case.paths[""])
+    assert done.result["usage"]["cost_usd"] == pytest.approx(case.cost_usd(7, 3))
+
+
+HOSTS = {
+    "anthropic": "api.anthropic.com",
+    "openai": "api.openai.com",
+    "openai-responses": "api.openai.com",
+    "gemini": "generativelanguage.googleapis.com",
+    "groq": "api.groq.com",
+    "deepseek": "api.deepseek.com",
+}
+
+
+@pytest.mark.parametrize("chosen", [True, False], ids=["chosen", "by its key"])
+@each_hosted
+async def test_without_a_base_url_it_goes_to_the_provider(
+    cli: Cli, case: Case, chosen: bool
+) -> None:
+    async with FakeServer() as proxy:
+        cli.environment |= {"HTTPS_PROXY": proxy.url, f"{case.variable}_API_KEY": KEY}
+        if chosen:
+            cli.environment["LLM_PROVIDER"] = case.name
+        done = await run(cli, "ask", "--json", "hi")
+    targets = {(exchange.method, exchange.path) for exchange in proxy.exchanges}
+    assert targets == {("CONNECT", f"{HOSTS[case.name]}:443")}
+    assert not any(KEY in str(exchange.headers) for exchange in proxy.exchanges)
+    error = done.result["error"]
+    assert (done.code, error["code"]) == (1, "unreachable")
+    assert error["provider"] == (case.name if chosen else case.variable.lower())
+    assert KEY not in done.out + done.err
 
 
 # --- no key ----------------------------------------------------------------------------------
@@ -269,3 +309,78 @@ async def test_what_is_no_answer_of_an_api(cli: Cli, case: Case) -> None:
     assert f"{case.name} answered 404 (not found)." in done.err
     assert "the base URL" in done.err
     assert server.url in done.err
+
+
+@each
+async def test_a_long_wait_is_said_and_not_waited_for(cli: Cli, case: Case) -> None:
+    reply = refused(429, {"error": {"message": "Slow down."}}, retry_after="120")
+    async with FakeServer(*case.first(), reply) as server:
+        choose(cli, case, server)
+        done = await run(cli, "ask", "hi")
+    assert (done.code, len(case.asked(server))) == (1, 1)
+    assert "It asks to wait 120 s." in done.err
+
+
+async def test_googles_way_to_refuse_a_key(cli: Cli) -> None:
+    case = CASE["gemini"]
+    reason: JsonValue = {
+        "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+        "reason": "API_KEY_INVALID",
+        "domain": "googleapis.com",
+    }
+    message = "API key not valid. Please pass a valid API key."
+    body: JsonValue = {
+        "error": {
+            "code": 400,
+            "message": message,
+            "status": "INVALID_ARGUMENT",
+            "details": [reason],
+        }
+    }
+    async with FakeServer(refused(400, body)) as server:
+        choose(cli, case, server)
+        done = await run(cli, "ask", "--json", "hi")
+    error = done.result["error"]
+    assert (error["code"], error["status"]) == ("unauthorized", 400)
+    assert error["hint"] == "Check GEMINI_API_KEY."
+
+
+async def test_what_a_provider_says_cannot_steer_the_terminal(cli: Cli) -> None:
+    case = CASE["anthropic"]
+    evil = "Overloaded\x1b[2J\x1b]0;title\x07\u202e."
+    async with FakeServer(*[refusal(529, evil)] * 8) as server:
+        choose(cli, case, server)
+        plain, as_json = await run(cli, "ask", "hi"), await run(cli, "ask", "--json", "hi")
+    for output in (plain.err, as_json.out):
+        assert "Overloaded" in output
+        assert not set(output) & set("\x1b\x07\u202e")
+
+
+# --- Ollama ----------------------------------------------------------------------------------
+
+
+async def test_an_ollama_without_the_model(cli: Cli) -> None:
+    missing = refused(404, {"error": "model 'm' not found"})
+    async with FakeServer(missing) as server:
+        choose(cli, CASE["ollama"], server)
+        done = await run(cli, "ask", "hi")
+    assert (done.code, done.out) == (1, "")
+    assert "agentls: error: Ollama has no model named m." in done.err
+    assert "ollama pull m" in done.err
+
+
+async def test_an_ollama_that_is_not_running(cli: Cli) -> None:
+    choose(cli, CASE["ollama"], f"http://127.0.0.1:{closed_port()}")
+    done = await run(cli, "ask", "--json", "hi")
+    error = done.result["error"]
+    assert (done.code, error["code"], error["provider"]) == (1, "unreachable", "ollama")
+    assert KEY not in done.out + done.err
+
+
+async def test_a_refused_key_names_only_variables_that_are_read(cli: Cli) -> None:
+    case = CASE["ollama"]
+    async with FakeServer(*case.first(), refusal(401, "unauthorized")) as server:
+        choose(cli, case, server)
+        cli.environment["OLLAMA_HOST"] = server.url
+        done = await run(cli, "ask", "--json", "hi")
+    assert "OLLAMA_API_KEY" not in done.result["error"]["hint"]

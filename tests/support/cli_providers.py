@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from support.cli_process import COMMAND, Cli, Finished
-from support.fake_server import CUT, Exchange, FakeServer, Reply, refused
+from support.fake_server import CUT, Exchange, FakeServer, Reply, Step, refused
 from support.wires import anthropic, gemini, ollama, openai_chat, openai_responses
 from support.wires.wire import Wire
 
@@ -71,8 +71,9 @@ class Case:
     def broken(self, text: str, *, cut: bool) -> Reply:
         """A reply that stops behind some text: cut off, or ended as if it were whole."""
         frames = self.wire.frames(self.wire.said(text))
-        end = next(at for at, frame in enumerate(frames) if text.strip().encode() in frame)
-        steps = [*frames[: end + 1], CUT] if cut else frames[: end + 1]
+        wanted = json.dumps(text.strip())[1:-1].encode()
+        end = next(at for at, frame in enumerate(frames) if wanted in frame)
+        steps: list[Step] = [*frames[: end + 1], *([CUT] if cut else [])]
         return Reply(steps, headers={"Content-Type": self.wire.content_type})
 
     def first(self) -> list[Reply]:

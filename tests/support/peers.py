@@ -1,4 +1,4 @@
-"""Real programs that speak providers' protocols, started for a session of tests.
+"""Real programs that speak providers' protocols, started for the tests of one module.
 
 One llama.cpp server answers for all: by itself it speaks three formats, litellm's proxy in front of
 it two, and ollama-proxy-plus the last. `.ci/peers` installs the proxies. What is missing is
@@ -128,9 +128,10 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def _served(peer: contextlib.AbstractAsyncContextManager[str]) -> Iterator[str]:
-    """A peer that outlives the loops of tests: it has a loop in a thread of its own."""
+    """A peer that outlives the loops of single tests: it has a loop in a thread of its own."""
     loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
+    # Not one that an exit would wait for: what tests of exits look at are the product's own.
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     try:
         url = asyncio.run_coroutine_threadsafe(peer.__aenter__(), loop).result()
@@ -144,21 +145,21 @@ def _served(peer: contextlib.AbstractAsyncContextManager[str]) -> Iterator[str]:
         loop.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def llama_url(smollm2_path: Path) -> Iterator[str]:
     """The address of an obedient llama.cpp."""
     with _served(obedient_llama(smollm2_path)) as url:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def litellm_url(llama_url: str) -> Iterator[str]:
     """The address of litellm's proxy in front of it."""
     with _served(litellm_proxy(llama_url)) as url:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ollama_proxy_url(llama_url: str) -> Iterator[str]:
     """The address of ollama-proxy-plus in front of it; its model is "peer/m"."""
     with _served(ollama_proxy(f"{llama_url}/v1")) as url:

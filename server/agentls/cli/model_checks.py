@@ -53,8 +53,11 @@ async def model_checks(app: App) -> AsyncIterator[Check]:
     reason = chosen[0][0].reason if chosen else ""
     why = f": {reason}" if reason else ""
     yield Check("model", "ok", f"{model.info.name} from {model.info.provider}{why}")
+    providers = [choice.provider for choice, _ in chosen]
     for choice, member in chosen:
-        prefix = f"{choice.provider} " if len(chosen) > 1 else ""
+        repeated = providers.count(choice.provider) > 1
+        label = f"{choice.provider}/{member.info.name}" if repeated else choice.provider
+        prefix = f"{label} " if len(chosen) > 1 else ""
         async for check in _member_checks(choice, member):
             yield replace(check, name=f"{prefix}{check.name}")
 
@@ -137,7 +140,9 @@ async def _tools(model: Model, reached: Check) -> Check:
         "constrained": "held to a JSON schema",
         "none": "not at all; it answers from passages",
     }[model.info.capabilities.tool_calling]
-    if model.info.capabilities.tool_calling == "none" or reached.state == "failed":
+    # A script has no line for this question.
+    asks = model.info.capabilities.tool_calling != "none" and model.info.provider != "scripted"
+    if not asks or reached.state == "failed":
         return Check("tool calls", "ok" if reached.state != "failed" else "note", how)
     request = ModelRequest(
         items=(Message.of("user", _TOOL_PROBE),), tools=(_TOOL,), max_tokens=_TOOL_TOKENS

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentls.app import build, learned_file
+from agentls.app import App, build, learned_file
 from agentls.cli.failures import DONE, FAILED
 from agentls.cli.plain import write_json
 from agentls.cli.start import Environment, find_workspace, flags_of
 from agentls.core.errors import AgentlsError, UsageError
 from agentls.core.text import visible
 from agentls.llm.capabilities import Known, remember
+from agentls.llm.hosted import with_key
 from agentls.llm.model_lists import list_models
 from agentls.llm.provider import Provider, ProviderConfig
 from agentls.llm.registry import PROVIDERS, provider_named
@@ -31,32 +32,37 @@ def refresh(environment: Environment) -> int:
 
 async def _refresh(environment: Environment) -> int:
     workspace = find_workspace(environment.arguments.workspace)
-    settings = load(workspace, flags=flags_of(environment.arguments)).settings
-    app = await build(settings, workspace=workspace)
-    configs = app.provider_configs()
+    loaded = load(workspace, flags=flags_of(environment.arguments))
+    app = await build(loaded.settings, workspace=workspace)
     failed = False
-    for provider in _wanted(environment.arguments.name, configs):
-        config = configs[provider.family]
-        if config.api_key is None:
-            config = config.model_copy(update={"api_key": await app.find_key(provider.family)})
+    for provider, config in await _wanted(environment.arguments.name, app):
         failed = not await _ask(environment, provider, config) or failed
+    for problem in (*loaded.problems, *app.problems):
+        environment.stderr.line(f"agentls: {visible(problem)}")
     if environment.arguments.json:
         write_json(environment.stdout, {"type": "result", "ok": not failed})
     return FAILED if failed else DONE
 
 
-def _wanted(name: str, configs: dict[str, ProviderConfig]) -> list[Provider]:
+async def _wanted(name: str, app: App) -> list[tuple[Provider, ProviderConfig]]:
+    """The providers to ask, with their keys: the one named, else all that have a key."""
+    configs = app.provider_configs()
     listing = [p for p in PROVIDERS.values() if p.models_path and p.name == p.family]
     if name:
         provider = provider_named(name)
         if not provider.models_path:
-            raise UsageError(f"{provider.name} keeps no list: its models are asked when used.")
-        return [PROVIDERS[provider.family]]
-    known = [p for p in listing if configs[p.family].api_key or configs[p.family].base_url]
-    if not known:
+            raise UsageError(
+                f"{provider.name} keeps no list that could be asked.",
+                hint="What its models can do is found out when one is used.",
+            )
+        listing = [PROVIDERS[provider.family]]
+    found = [(p, await with_key(p, configs[p.family], app.find_key)) for p in listing]
+    if not name:
+        found = [(p, config) for p, config in found if config.api_key or config.base_url]
+    if not found:
         names = ", ".join(provider.name for provider in listing)
         raise UsageError("No provider has a key.", hint=f"Set one, or name one of: {names}.")
-    return known
+    return found
 
 
 async def _ask(environment: Environment, provider: Provider, config: ProviderConfig) -> bool:

@@ -6,7 +6,9 @@ what differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+
+from pydantic import SecretStr
 
 from agentls.core.errors import SettingsError, Unauthorized
 from agentls.core.requests import Capabilities, ModelInfo
@@ -16,6 +18,9 @@ from agentls.llm.http.retry import RetryPolicy
 from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel
 from agentls.llm.provider import Provider, ProviderConfig
+
+FindKey = Callable[[str], Awaitable[SecretStr | None]]
+"""Looks for a provider's key where looking takes time, such as the system keyring."""
 
 
 async def hosted_model(provider: Provider, config: ProviderConfig) -> HttpModel:
@@ -28,7 +33,7 @@ async def hosted_model(provider: Provider, config: ProviderConfig) -> HttpModel:
     if provider.scheme is None:
         raise TypeError(f"{provider.name} has no wire format")
     check_key(provider, config)
-    model = config.model or provider.model
+    model = (config.model or provider.model).removeprefix(provider.model_prefix)
     if not model:
         raise SettingsError(
             f"No model is named for {provider.name}.",
@@ -37,7 +42,17 @@ async def hosted_model(provider: Provider, config: ProviderConfig) -> HttpModel:
     known = known_facts(provider, config, model)
     info = ModelInfo(provider=provider.name, name=model, capabilities=known.capabilities)
     scheme = provider.scheme(provider, config, model, known)
-    return HttpModel(info, scheme, transport(provider, config))
+    return HttpModel(info, scheme, transport(provider, config), max_tokens=config.max_tokens)
+
+
+async def with_key(provider: Provider, config: ProviderConfig, find_key: FindKey) -> ProviderConfig:
+    """The configuration with a key looked for elsewhere, if one is needed and there is none.
+
+    What is found goes to the provider's own address alone, never to one of the user's choosing.
+    """
+    if not provider.key_needed or config.api_key or is_own_server(provider, config):
+        return config
+    return config.model_copy(update={"api_key": await find_key(provider.family)})
 
 
 def check_key(provider: Provider, config: ProviderConfig) -> None:
@@ -72,6 +87,7 @@ def transport(provider: Provider, config: ProviderConfig) -> Transport:
         headers={**provider.headers, **_overriding(config.headers, provider.headers)},
         api_key=config.api_key,
         key_header=provider.key_header,
+        key_variable=provider.key_variable,
         secrets=secrets_in(config.extra_body),
         retry=RetryPolicy(attempts=config.attempts) if config.attempts else RetryPolicy(),
         idle_s=config.read_timeout_s,

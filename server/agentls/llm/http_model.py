@@ -27,11 +27,19 @@ from agentls.llm.wire.scheme import Scheme
 class HttpModel:
     """Implements `core.ports.Model`."""
 
-    def __init__(self, info: ModelInfo, scheme: Scheme, transport: Transport) -> None:
-        """The transport is closed with the model."""
+    def __init__(
+        self,
+        info: ModelInfo,
+        scheme: Scheme,
+        transport: Transport,
+        *,
+        max_tokens: int | None = None,
+    ) -> None:
+        """The transport is closed with the model. `max_tokens` is for requests without a limit."""
         self._info = info
         self._scheme = scheme
         self._transport = transport
+        self._max_tokens = max_tokens
         self._told_notes: set[str] = set()
 
     @property
@@ -42,8 +50,8 @@ class HttpModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
         """Stream one reply; see `core.ports.Model`.
 
-        As long as nothing but pings was given, a failure that may pass is tried again by the
-        transport's policy, announced by `Status(state="retrying")`. Afterwards it is a broken
+        As long as nothing of the reply itself was given, a failure that may pass is tried again by
+        the transport's policy, announced by `Status(state="retrying")`. Afterwards it is a broken
         stream and left to the agent: what was said must not be said twice. Options the model does
         not take are left out, announced once by `Status(state="warning")`. Thinking that the
         provider rejects is left out in one more try.
@@ -54,6 +62,8 @@ class HttpModel:
         for item in request.items:
             if isinstance(item, Message):
                 check_media(self._info, item.content)
+        if request.max_tokens is None and self._max_tokens is not None:
+            request = request.model_copy(update={"max_tokens": self._max_tokens})
         request, notes = fitted(request, self._info, self._scheme.options)
         for note in notes:
             if note not in self._told_notes:
@@ -69,7 +79,9 @@ class HttpModel:
                 raise
             message = f"{error.message} Asking again without its earlier thinking."
         yield Status(state="retrying", message=message)
-        async with contextlib.aclosing(self._patiently(without_thinking(request))) as events:
+        # Not to think is an option, too, and this model may not take it.
+        request, _ = fitted(without_thinking(request), self._info, self._scheme.options)
+        async with contextlib.aclosing(self._patiently(request)) as events:
             async for event in events:
                 yield event
 
@@ -83,7 +95,7 @@ class HttpModel:
             try:
                 async with contextlib.aclosing(self._attempt(body)) as events:
                     async for event in events:
-                        shown = shown or not isinstance(event, Ping)
+                        shown = shown or _is_of_reply(event)
                         yield self._priced(event)
                 return
             except ModelError as error:
@@ -137,6 +149,13 @@ class HttpModel:
         return StreamBroken(
             error.message, hint=error.hint, provider=error.provider, status=error.status
         )
+
+
+def _is_of_reply(event: Event) -> bool:
+    """Whether an event is part of the reply: signs of life and news of the reading are not."""
+    if isinstance(event, Status):
+        return event.state == "finished"
+    return not isinstance(event, Ping)
 
 
 async def _next(chunks: AsyncIterator[bytes], patience_s: float | None) -> bytes | None:

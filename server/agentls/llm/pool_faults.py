@@ -18,7 +18,7 @@ _SHARED_FAULTS = frozenset({400, 413, 422})
 """Statuses of a request that is bad for everyone, unless the words speak of the member itself."""
 
 _ACCOUNT = re.compile(
-    r"api[ _-]?key|\bcredits?\b|quota|\bbalance\b|\bbilling\b|\bpayment\b", re.IGNORECASE
+    r"api[ _-]?key|\bcredits?\b|quota|\bbalance\b|(?<!/)\bbilling\b|\bpayment\b", re.IGNORECASE
 )
 _OWN_FAULT = re.compile(
     # what the model or its server cannot take

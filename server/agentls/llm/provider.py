@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, JsonValue, SecretStr
 
 from agentls.core.messages import Frozen
 from agentls.core.ports import Model
-from agentls.core.requests import ToolCalling
 from agentls.llm.capabilities import Facts
 from agentls.llm.wire.scheme import Scheme
 
@@ -18,7 +18,7 @@ from agentls.llm.wire.scheme import Scheme
 class ProviderConfig(Frozen):
     """One provider as the user configured it; empty strings mean the provider's default.
 
-    `max_tokens` bounds replies where the provider wants a bound with every request. `attempts` is
+    `max_tokens` bounds the replies to requests that have no bound of their own. `attempts` is
     how often a request is tried, by default what `RetryPolicy` says. `learned` is the file with
     what providers said of their models. `script` serves the scripted model, `function` the custom
     one; `models_folder` and `threads` the embedded one, whose `model` is a catalogue name or the
@@ -32,7 +32,7 @@ class ProviderConfig(Frozen):
     extra_body: dict[str, JsonValue] = Field(default_factory=dict)
     context_tokens: int | None = None
     max_tokens: int | None = None
-    tool_calling: ToolCalling | None = None
+    tool_calling: Literal["native", "text"] | None = None
     keep_alive: str | None = None
     read_timeout_s: float = 120
     attempts: int | None = None
@@ -49,7 +49,8 @@ class Provider:
 
     `key_variable` is the environment variable that holds its key; with `key_needed`, choosing the
     provider without one is an error. `family` names the settings, variables and table entries it
-    shares with others. `models_path` is where its list of models is, below the base URL.
+    shares with others. `model_prefix` may stand before a model's name and means nothing.
+    `models_path` is where its list of models is, below the base URL.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Provider:
     base_url: str = ""
     model: str = ""
     family: str = ""
+    model_prefix: str = ""
     key_variable: str = ""
     key_header: str = "Authorization"
     key_needed: bool = False

@@ -119,7 +119,7 @@ def _messages(provider: Provider, config: ProviderConfig, model: str, known: Fac
     return Anthropic(
         model,
         provider=provider.name,
-        max_tokens=config.max_tokens or min(longest, _ANTHROPIC_TOKENS),
+        max_tokens=min(longest, _ANTHROPIC_TOKENS),
         thinking=styles.get(known.wire.get("thinking"), "budget"),
         extra_body=config.extra_body,
     )
@@ -161,7 +161,8 @@ async def _ollama(provider: Provider, config: ProviderConfig) -> Model:
     can = said.capabilities
     if config.tool_calling is not None:
         can = can.model_copy(update={"tool_calling": config.tool_calling})
-    return HttpModel(ModelInfo(provider="ollama", name=config.model, capabilities=can), scheme, way)
+    info = ModelInfo(provider="ollama", name=config.model, capabilities=can)
+    return HttpModel(info, scheme, way, max_tokens=config.max_tokens)
 
 
 async def _said_of(way: Transport, config: ProviderConfig) -> OllamaModel:
@@ -247,6 +248,7 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
                 base_url="https://generativelanguage.googleapis.com",
                 model="gemini-3.8-flash",
                 key_variable="GEMINI_API_KEY",
+                model_prefix="models/",
                 key_header="x-goog-api-key",
                 key_needed=True,
                 models_path="/v1beta/models?pageSize=1000",

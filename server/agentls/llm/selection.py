@@ -8,13 +8,13 @@ address to see.
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import SecretStr
 
-from agentls.core.errors import ModelError, NoModel
-from agentls.llm.hosted import is_own_server
+from agentls.core.errors import ModelError, NoModel, SettingsError
+from agentls.llm.hosted import FindKey, with_key
 from agentls.llm.http.endpoint import Endpoint
 from agentls.llm.ollama import newest_model, ollama_models, ollama_url
 from agentls.llm.provider import Provider, ProviderConfig
@@ -22,9 +22,6 @@ from agentls.llm.registry import PROVIDERS, provider_named
 
 Configs = Mapping[str, ProviderConfig]
 """One configuration a family of providers."""
-
-FindKey = Callable[[str], Awaitable[SecretStr | None]]
-"""Looks for a provider's key where looking takes time, such as the system keyring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,12 @@ async def choose_pool(
     members = []
     for entry in entries:
         name, _, model = entry.partition("/")
-        members.append(await _named(provider_named(name), configs, model, find_key))
+        try:
+            provider = provider_named(name)
+        except SettingsError as error:
+            error.hint = error.hint.replace("Set LLM_PROVIDER to", "A pool (LLM_POOL) is made of")
+            raise
+        members.append(await _named(provider, configs, model, find_key))
     return members
 
 
@@ -113,9 +115,7 @@ def _with(config: ProviderConfig, model: str) -> ProviderConfig:
 async def _named(provider: Provider, configs: Configs, model: str, find_key: FindKey) -> Choice:
     config = _with(configs.get(provider.family, ProviderConfig()), model)
     reason = f"{provider.name} is the chosen provider"
-    needs_key = provider.key_needed and not is_own_server(provider, config)
-    if needs_key and config.api_key is None:
-        config = config.model_copy(update={"api_key": await find_key(provider.family)})
+    config = await with_key(provider, config, find_key)
     if provider.name != "ollama" or config.model:
         return Choice(provider.name, config, reason)
     names = await ollama_models(config)

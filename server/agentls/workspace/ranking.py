@@ -123,13 +123,27 @@ class _Scan:
         self.counts = [[0] * len(clues) for _ in range(number)]
         self.definitions = [0.0] * number
         for index, clue in enumerate(clues):
-            position = lowered.find(clue.text)
-            while position >= 0:
-                line_no = bisect_right(starts, position) - 1
+            for line_no in _lines_with(clue.text, lowered, starts):
                 self.counts[line_no // _BLOCK_LINES][index] += 1
                 value = _definition_value(lines[line_no], clue)
                 self.definitions[line_no // _BLOCK_LINES] += value
-                position = lowered.find(clue.text, starts[line_no + 1])
+            # `Type.member` stands where it is used; where it is defined stands `member` alone.
+            _, dot, member = clue.text.rpartition(".")
+            if dot and member:
+                alone = replace(clue, text=member, word=member)
+                for line_no in _lines_with(member, lowered, starts):
+                    if value := _definition_value(lines[line_no], alone):
+                        self.counts[line_no // _BLOCK_LINES][index] += 1
+                        self.definitions[line_no // _BLOCK_LINES] += value
+
+
+def _lines_with(text: str, lowered: str, starts: Sequence[int]) -> Iterator[int]:
+    """Numbers, from 0, of the lines that hold a text; `starts` is where each begins."""
+    position = lowered.find(text)
+    while position >= 0:
+        line_no = bisect_right(starts, position) - 1
+        yield line_no
+        position = lowered.find(text, starts[line_no + 1])
 
 
 def _definition_value(line: str, clue: Clue) -> float:

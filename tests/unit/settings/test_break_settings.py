@@ -138,3 +138,29 @@ def test_names_that_belong_to_a_provider_keep_their_letters(workspace: Path) -> 
         {"xTeam": "a"},
         {"topP": {"aB": 1}},
     )
+
+
+def test_what_an_editor_sets_to_nothing_counts_as_not_set(workspace: Path) -> None:
+    empty = {"apiKey": "", "model": " ", "baseUrl": None, "extraBody": {"a": None, "b": ""}}
+    found = load(
+        workspace,
+        environ={
+            "XDG_CONFIG_HOME": str(workspace.parent / "cfg"),
+            "OPENAI_API_KEY": "a-key",
+            "OPENAI_MODEL": "m",
+            "LLM_PROVIDER": "openai",
+        },
+        client_options={"llm": {"provider": "", "pool": None, "openai": empty}},
+    )
+    assert found.problems == ()
+    llm = found.settings.llm
+    assert (llm.provider, llm.pool, llm.openai.model) == ("openai", (), "m")
+    assert llm.openai.api_key is not None
+    assert llm.openai.api_key.get_secret_value() == "a-key"
+    assert llm.openai.extra_body == {"a": None, "b": ""}
+
+
+@pytest.mark.parametrize("name", ["AUTO", " Auto "])
+def test_auto_knows_no_case(workspace: Path, name: str) -> None:
+    environ = {"XDG_CONFIG_HOME": str(workspace.parent / "cfg"), "LLM_PROVIDER": name}
+    assert load(workspace, environ=environ).settings.llm.provider == "auto"

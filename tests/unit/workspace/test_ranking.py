@@ -31,6 +31,19 @@ def test_a_definition_beats_uses_and_a_test_comes_last() -> None:
     assert paths(ranking(frozenset({"use.py"})).best(files, 1)) == ["use.py"]
 
 
+def test_where_a_member_is_defined_counts_like_where_it_is_used() -> None:
+    clues = (
+        Clue("tree.grow", "tree.grow", 2.0),
+        Clue("tree", "tree", 1.0),
+        Clue("grow", "grow", 1.0),
+    )
+    files = [
+        file("use.py", "tree.grow()\n"),
+        file("define.py", "class Tree:\n    def grow(self):\n        pass\n"),
+    ]
+    assert paths(Ranking(clues, frozenset()).best(files, 2)) == ["define.py", "use.py"]
+
+
 def test_only_the_part_that_fits_is_given() -> None:
     filler = "nothing\n" * 200
     (found,) = ranking().best([file("a.py", f"{filler}def slugify():\r\n{filler}")], 1)

@@ -6,6 +6,7 @@ Knows nothing of statuses or bodies; see `failures` for those.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 
@@ -13,6 +14,9 @@ import httpx
 
 from agentls.core.errors import BadRequest, ModelError, StreamBroken, Unreachable
 from agentls.llm.http.failures import Origin, Silent, Stalled
+
+_NO_HTTP = re.compile(r"illegal (status|header) line")
+"""What h11 says of bytes that are not HTTP."""
 
 
 def before_answer(origin: Origin, error: httpx.HTTPError, idle_s: float) -> ModelError:
@@ -49,6 +53,13 @@ def before_answer(origin: Origin, error: httpx.HTTPError, idle_s: float) -> Mode
                 hint="A local model that reads a long prompt may need a longer read timeout.",
                 provider=origin.provider,
             )
+        case httpx.RemoteProtocolError() if _NO_HTTP.search(str(error)):
+            return Unreachable(
+                f"{where} did not answer in HTTP.",
+                hint="Check the base URL: https or http, and the port.",
+                provider=origin.provider,
+                retryable=False,
+            )
         case _:
             return Unreachable(
                 f"{where} closed the connection before it answered.", provider=origin.provider
@@ -64,6 +75,15 @@ def midway(origin: Origin, error: httpx.HTTPError, idle_s: float) -> StreamBroke
         )
     return StreamBroken(
         f"The connection to {origin.provider} broke in the middle of the reply.",
+        provider=origin.provider,
+    )
+
+
+def packed(origin: Origin, packing: str) -> ModelError:
+    """An answer that cannot be unpacked. None is asked to be compressed."""
+    return ModelError(
+        f"The answer of {origin.provider} is compressed ({packing}) and cannot be read.",
+        hint="A proxy in between may compress what it passes on: switch that off for this address.",
         provider=origin.provider,
     )
 

@@ -46,6 +46,7 @@ class Endpoint:
         headers: Mapping[str, str] | None = None,
         api_key: SecretStr | None = None,
         key_header: str = _AUTHORIZATION,
+        key_variable: str = "",
         uds: Path | None = None,
         secrets: Iterable[str] = (),
     ) -> None:
@@ -79,6 +80,7 @@ class Endpoint:
         self.origin = Origin(
             provider=provider,
             url=str(shown) if uds is None else "a local socket",
+            key_variable=key_variable,
             has_key=bool(key or basic) or any(map(_CARRIES_KEY.search, self._extra)),
             is_local=uds is not None or _is_loopback(self._url.host),
         )

@@ -24,17 +24,29 @@ from agentls.core.text import short_line
 from agentls.llm.http import google_details
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+_MAX_WRAPPINGS = 8
 _MAX_SAID = 600
 """Characters of a provider's own words that are passed on."""
 
 _CONTEXT = re.compile(
-    r"context[_ ]length[_ ]exceeded|maximum context length|exceed\w*[^.]{0,80}context"
-    r"|context[^.]{0,60}(exceed|overflow)|prompt is too long|input is too long|too many tokens"
-    r"|prompt is longer than the context|input token count[^.]{0,40}exceeds",
+    r"context[_ ]length[_ ]exceeded|maximum (context|prompt|model) length"
+    r"|exceed\w*[^.]{0,80}(context|model token limit)|context[^.]{0,60}(exceed|overflow)"
+    r"|longer than the[^.]{0,20} context|greater than the context length|too many tokens"
+    r"|(prompt|input) (is too long|exceeds max length)"
+    r"|(input|prompt) token count[^.]{0,60}(exceeds|only supports)"
+    r"|`inputs`[^.]{0,40}must (have less than|be <=)",
     re.IGNORECASE,
 )
+_TOO_LARGE = re.compile(
+    r"request (is )?too large|(request|payload)[^.]{0,20} exceeds the (maximum|limit)",
+    re.IGNORECASE,
+)
+"""More than a request may hold, or than may be asked for within a minute: waiting mends neither."""
+_BADLY_WRITTEN = re.compile(r"tool_use_failed|json_validate_failed")
+"""Groq's words for what the model wrote wrong, under 400: the next try may go well."""
 _QUOTA = re.compile(
-    r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing", re.IGNORECASE
+    r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing[_ ](details|hard|limit|not)",
+    re.IGNORECASE,
 )
 _SPENT = re.compile(r"credit balance is too low", re.IGNORECASE)
 """Anthropic says so with status 400."""
@@ -69,11 +81,15 @@ class Stalled(StreamBroken):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a request went. `url` is fit to show: no user, no query."""
+    """Where a request went. `url` is fit to show: no user, no query.
+
+    `key_variable` is the environment variable that the key would be in, if there is one.
+    """
 
     provider: str
     url: str
     has_key: bool = False
+    key_variable: str = ""
     is_local: bool = False
 
 
@@ -109,6 +125,7 @@ def from_report(provider: str, report: object, redact: Callable[[str], str]) -> 
 
     One that does not say what it is counts as a broken stream.
     """
+    report = _inner(report)
     said, kind = _said(report)
     reason = short_line(redact(said or kind), _MAX_SAID) or "no reason given"
     message = f"{provider} reported an error: {reason}"
@@ -143,6 +160,9 @@ def _by_status(
         if provider == "ollama":  # its contexts are as long as it is asked to make them
             hint += " If there is memory for more, set llm.ollama.context_tokens higher."
         return BadRequest(message, hint=hint, provider=provider, status=status)
+    if status < 500 and _TOO_LARGE.search(said):
+        hint = "It is more than is taken at once: start a new session, send less, or choose another model."
+        return BadRequest(message, hint=hint, provider=provider, status=status)
     spent = status == 402 or _SPENT.search(said)
     if spent or (status == 429 and _QUOTA.search(said) and not is_passing):
         hint = "The account has no credit left: top it up, or choose another provider."
@@ -152,6 +172,8 @@ def _by_status(
     if status >= 500 and _MEMORY.search(said):
         hint = "Choose a smaller model, or a smaller context with llm.ollama.context_tokens."
         return ModelError(message, hint=hint, provider=provider, status=status, retryable=False)
+    if status == 400 and _BADLY_WRITTEN.search(said):
+        return ModelError(message, provider=provider, status=status, retryable=True)
     if status < 500 and not retryable:
         return BadRequest(message, hint=_advice(said), provider=provider, status=status)
     return ModelError(message, provider=provider, status=status, retryable=retryable)
@@ -164,9 +186,9 @@ def _advice(said: str) -> str:
 
 
 def _hint(origin: Origin, status: int, location: str) -> str:
-    variable = re.sub(r"\W", "_", origin.provider).upper() + "_API_KEY"
     if status in (401, 403):
-        return f"Check {variable}." if origin.has_key else f"No key was sent: set {variable}."
+        where = origin.key_variable or f"api_key of {origin.provider} in your settings"
+        return f"Check {where}." if origin.has_key else f"No key was sent: set {where}."
     if 300 <= status < 400:
         to = f" to {location}" if location else ""
         return f"Redirects{to} are not followed: set the final address as the base URL."
@@ -198,32 +220,46 @@ def _report_in(body: bytes) -> object:
     except (ValueError, RecursionError):
         # A page of markup says nothing to a person that the status does not.
         return "" if text.startswith("<") else text
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    inner = value.get("error") if isinstance(value, dict) else None
-    return inner or value
+    return _inner(value)
+
+
+def _inner(report: object) -> object:
+    """The error itself: the first of a list, what is under `error`, what text holds as JSON."""
+    for _ in range(_MAX_WRAPPINGS):
+        within: object = None
+        if isinstance(report, list):
+            within = next(iter(report), None)
+        elif isinstance(report, str):
+            within = _object_in(report)
+        elif isinstance(report, dict):
+            within = report.get("error")
+            if isinstance(within, str):
+                within = _object_in(within)
+            elif not within and not isinstance(report.get("message"), str):
+                within = report.get("errors")
+        if not isinstance(within, dict | list | str) or not within:
+            break
+        report = within
+    return report
 
 
 def _said(report: object) -> tuple[str, str]:
     """A report's own words, and its type and code."""
     if isinstance(report, str):
-        inner = _object_in(report)
-        return (report, "") if inner is None else _said(inner.get("error") or inner)
+        return report, ""
     if not isinstance(report, Mapping):
         return "", ""
     kind = " ".join(str(report[key]) for key in ("type", "code", "status") if report.get(key))
-    for key in ("message", "detail", "msg", "error"):
-        value = report.get(key)
-        if isinstance(value, str) and value.strip():
-            return value, kind
-        if value:
-            return json.dumps(value, default=str), kind
-    return "", kind
+    told = [report[key] for key in ("message", "detail", "msg", "error") if report.get(key)]
+    words = next((each for each in told if isinstance(each, str) and each.strip()), None)
+    if words is None and told:
+        words = json.dumps(told[0], default=str)
+    return words or "", kind
 
 
 def _object_in(text: str) -> dict[str, object] | None:
     """The error object of the server behind, which some pass on as text."""
-    if not text.startswith("{"):
+    if not text.lstrip().startswith("{"):
         return None
     try:
         value = json.loads(text)

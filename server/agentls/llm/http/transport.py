@@ -27,6 +27,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_ERROR_BYTES = 64 * 1024
 _MAX_JSON_BYTES = 16 * 1024 * 1024
+_UNPACKED = {"gzip", "deflate"}
+"""What httpx reads without further packages."""
 _ERROR_BODY_S = 5.0
 """Time limit for the body of an error: its status is known already."""
 
@@ -42,6 +44,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         api_key: SecretStr | None = None,
         key_header: str = "Authorization",
+        key_variable: str = "",
         uds: Path | None = None,
         secrets: Iterable[str] = (),
         retry: RetryPolicy | None = None,
@@ -57,6 +60,7 @@ class Transport:
             headers: sent with every request; they win over the defaults.
             api_key: sent in `key_header`; there as a bearer token if that is `Authorization`.
             key_header: see above.
+            key_variable: the environment variable that a person would set, for messages.
             uds: a Unix socket to connect to instead of the URL's host.
             secrets: further texts that no error may show, such as a key in the body.
             retry: when `HttpModel` asks again.
@@ -73,6 +77,7 @@ class Transport:
             headers=headers,
             api_key=api_key,
             key_header=key_header,
+            key_variable=key_variable,
             uds=uds,
             secrets=secrets,
         )
@@ -168,8 +173,10 @@ class Transport:
         try:
             if not response.is_success:
                 raise await self._refusal(response)
-            if response.headers.get("content-type", "").startswith("text/html"):
+            if response.headers.get("content-type", "").lower().startswith("text/html"):
                 raise _no_api(self._origin)
+            if packing := _packing(response.headers) - _UNPACKED:
+                raise disconnects.packed(self._origin, ", ".join(sorted(packing)))
         except BaseException:
             await response.aclose()
             raise
@@ -180,6 +187,8 @@ class Transport:
         with contextlib.suppress(TimeoutError, ModelError):  # then the status alone has to do
             async with asyncio.timeout(_ERROR_BODY_S):
                 body = await self._read(response, _MAX_ERROR_BYTES)
+        if _packing(response.headers) - _UNPACKED:
+            body = b""
         return failures.from_status(
             self._origin,
             response.status_code,
@@ -205,6 +214,9 @@ class Transport:
                 if chunk:
                     begun = True
                     yield chunk
+        except httpx.DecodingError as error:
+            packing = ", ".join(sorted(_packing(response.headers)))
+            raise disconnects.packed(self._origin, packing) from error
         except httpx.HTTPError as error:
             meaning = disconnects.midway if begun else disconnects.before_answer
             raise meaning(self._origin, error, self._idle_s) from error
@@ -219,6 +231,12 @@ def _encode(body: Mapping[str, JsonValue], provider: str) -> bytes:
         ) from None
     # Half a character (a lone surrogate) has no UTF-8, and servers refuse it as an escape.
     return text.encode("utf-8", "replace")
+
+
+def _packing(headers: Mapping[str, str]) -> set[str]:
+    """How an answer is compressed, although none was asked to be."""
+    named = headers.get("content-encoding", "").lower().split(",")
+    return {name for each in named if (name := each.strip()) and name != "identity"}
 
 
 def _no_api(origin: Origin) -> BadRequest:

@@ -66,7 +66,10 @@ def began_thinking(turns: Sequence[Turn]) -> bool:
     for role, blocks in reversed(turns):
         if role == "assistant":
             first = blocks[0]
-        elif all(block["type"] != "tool_result" for block in blocks):
+            continue
+        results = sum(block["type"] == "tool_result" for block in blocks)
+        # Words behind results may begin a new reply: then that one has to begin with thinking too.
+        if not results or (results < len(blocks) and first["type"] not in _THOUGHTS):
             break
     return first["type"] in _THOUGHTS
 

@@ -31,7 +31,6 @@ from agentls.llm.wire.blocks import ProseKind, new_call_id
 from agentls.llm.wire.content import base64_of, in_turns, leading_rules, tool_name
 from agentls.llm.wire.halves import without_halves
 from agentls.llm.wire.reading import FILTERED, SAID_ALL, TOO_LONG, Ending, StreamReader
-from agentls.llm.wire.sse import Frame, SSEDecoder
 
 Json = dict[str, JsonValue]
 
@@ -52,7 +51,7 @@ _ENDINGS: dict[str, Ending | None] = {
     **dict.fromkeys(_FILTERS.split(), FILTERED),
 }
 """Every other reason, such as MALFORMED_FUNCTION_CALL, means a reply that may not be used."""
-_MAX_SAID, _MAX_RAW_BYTES = 300, 64 * 1024
+_MAX_SAID = 300
 
 
 class Gemini:
@@ -175,7 +174,6 @@ class GeminiReader(StreamReader):
     def __init__(self, provider: str, new_id: Callable[[], str]) -> None:
         """`new_id` makes ids for calls that have none."""
         super().__init__(provider, new_id=new_id)
-        self._framing = _Frames()
         self._counts: fields.Object = {}
 
     def _object(self, value: fields.Object) -> Iterator[Event]:
@@ -243,22 +241,6 @@ class GeminiReader(StreamReader):
             said = short_line(f"{reason} {fields.text(feedback, 'blockReasonMessage')}", _MAX_SAID)
             yield Status(state="warning", message=f"{self._provider} blocked the prompt: {said}.")
             self._ending = Ending("refusal", "the provider blocked the prompt")
-
-
-class _Frames(SSEDecoder):
-    """Events, and the error that may break into them as bare JSON, over several lines."""
-
-    _raw = b""
-
-    def close(self) -> list[Frame]:
-        frames = super().close()
-        return [*frames, Frame(b"error", self._raw)] if self._raw else frames
-
-    def _field(self, line: bytes) -> None:
-        if (self._raw or line.startswith(b"{")) and len(self._raw) < _MAX_RAW_BYTES:
-            self._raw += line
-        else:
-            super()._field(line)
 
 
 def _usage(counts: fields.Object) -> Usage:

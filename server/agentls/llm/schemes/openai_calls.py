@@ -104,6 +104,8 @@ class Calls:
                 self._blocks.set(call, arguments="")
         if fragment.arguments:
             yield from self._start(call)
+            if self._blocks.arguments(call) == "{}" and fragment.arguments.lstrip()[:1] == "{":
+                self._blocks.set(call, arguments="")  # it only promised some
             call.last = fragment.arguments
             yield from self._blocks.add(call, fragment.arguments)
 

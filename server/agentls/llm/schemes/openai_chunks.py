@@ -78,7 +78,7 @@ def fragments_of(delta: Object) -> list[Fragment]:
 
 
 def usage_of(chunk: Object) -> Usage | None:
-    """Token counts, if the chunk has them; Groq once sent them in a field of its own."""
+    """Token counts, if the chunk has any; Groq once sent them in a field of its own."""
     usage = chunk.get("usage")
     groq = chunk.get("x_groq")
     if not usage and isinstance(groq, dict):
@@ -87,7 +87,7 @@ def usage_of(chunk: Object) -> Usage | None:
         return None
     sent = details(usage, "prompt_tokens_details")
     made = details(usage, "completion_tokens_details")
-    return Usage(
+    told = Usage(
         input_tokens=count(usage.get("prompt_tokens")),
         output_tokens=count(usage.get("completion_tokens")),
         cache_read_tokens=count(sent.get("cached_tokens"))
@@ -96,6 +96,7 @@ def usage_of(chunk: Object) -> Usage | None:
         cache_creation_tokens=count(sent.get("cache_write_tokens")),
         reasoning_tokens=count(made.get("reasoning_tokens")),
     )
+    return None if told == Usage() else told
 
 
 def _fragment(entry: Object) -> Fragment:

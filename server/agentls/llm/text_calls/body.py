@@ -7,17 +7,27 @@ JSON means is `call_forms`'.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
+from agentls.core.requests import ToolDefinition
 from agentls.llm.text_calls.forms import JsonScan, WrittenCall, malformed, read_calls
+from agentls.llm.text_calls.marked import (
+    has_open_value,
+    may_be_marked,
+    read_marked,
+    said_name,
+)
 from agentls.llm.text_calls.preview import CallArguments, CallStart, Preview
 from agentls.llm.text_calls.tags import Opener, Tag, tag_at
-from agentls.llm.text_calls.think_tags import THINK_TAGS
+from agentls.llm.text_calls.think_tags import THINK_TAGS, overlap
 
 _BLANKS = re.compile(r"\s*")
 _AFTER = re.compile(r"[\s,;}\]]*")  # a bracket too many does no harm
 _MAX_FENCE_CHARS = 40
+_MAX_HEAD_CHARS = 200
+_MAX_TRIES = 8
+"""Closing marks in the text of an argument that are looked behind: each costs a reading."""
 
 
 Outcome = Literal["open", "done", "none", "thought"]
@@ -30,11 +40,23 @@ class CallBody:
     when thinking ends here: the call was only thought of.
     """
 
-    def __init__(self, opener: Opener, *, lenient: bool, think_ends: bool) -> None:
-        """`lenient` takes what is no JSON for a bad call, and announces calls early."""
+    def __init__(
+        self,
+        opener: Opener,
+        tools: Sequence[ToolDefinition] = (),
+        *,
+        lenient: bool,
+        think_ends: bool,
+    ) -> None:
+        """`lenient` takes what is no call of `tools` for a bad one, and announces calls early."""
         self.outcome: Outcome = "open"
         self.started = False
+        self.was_cut = False
         self._opener = opener
+        self._tools = tools
+        self._names = frozenset(tool.name for tool in tools)
+        self._marked: list[WrittenCall] | None = None
+        self._tries = 0
         self._lenient = lenient
         self._ends: tuple[str, ...] = (
             opener.closer,
@@ -52,10 +74,18 @@ class CallBody:
         """All that was taken, with the tags."""
         return self._opener.text + "".join(self._raw) + self._closer
 
+    @property
+    def is_json(self) -> bool:
+        """Whether JSON stands in the tag."""
+        return bool(self._values)
+
     def calls(self) -> list[WrittenCall]:
         """What the markup asks for; a call that makes no sense is among them as such."""
         name = self._opener.name
-        return read_calls("".join(self._values), name) or [malformed("".join(self._raw), name)]
+        calls = self._marked or read_calls("".join(self._values), name)
+        if not calls and not self.was_cut:
+            calls = read_marked(self.raw, self._tools)
+        return calls or [malformed("".join(self._raw), name or said_name(self.raw))]
 
     def take(
         self, text: str, at: int, *, final: bool, parts: list[CallStart | CallArguments]
@@ -74,8 +104,12 @@ class CallBody:
 
     def end(self, *, cut: bool) -> None:
         """The text has ended. What is no JSON is then no call, unless the reply was cut."""
+        self.was_cut = cut
         if self.outcome == "open":
-            is_call = self._values or (self._lenient and self._opener.strong and cut)
+            if self._phase == self._marks:
+                is_call = cut or self._lenient or bool(read_marked(self.raw, self._tools))
+            else:
+                is_call = bool(self._values) or (self._lenient and self._opener.strong and cut)
             self.outcome = "done" if is_call else "none"
 
     def _keep(self, text: str, at: int, end: int, *, value: bool = False) -> int:
@@ -112,11 +146,42 @@ class CallBody:
                 self._ends = (inner.closer, *self._ends)
                 self._preview = Preview(inner.name)
                 return self._keep(text, at, at + len(tag.text))
-        if self._lenient and self._opener.strong:
+        is_marked = self._is_marked(text[at : at + _MAX_HEAD_CHARS])
+        if is_marked is None and not final and len(text) - at < _MAX_HEAD_CHARS:
+            return at
+        if is_marked:
+            self._phase = self._marks
+        elif self._lenient and self._opener.strong:
             self._phase = self._words
         else:
             self.outcome = "none"
         return at
+
+    def _is_marked(self, head: str) -> bool | None:
+        """Whether marks of the model's own begin here; None when that is not certain yet."""
+        if not self._opener.name:
+            return may_be_marked(head, self._names)
+        marks = ("<parameter", "</function>", "</invoke>")
+        if any(head.startswith(mark) for mark in marks):
+            return True
+        return None if any(mark.startswith(head) for mark in marks) else False
+
+    def _marks(self, text: str, at: int, final: bool) -> int:
+        """Marks and what stands between them, up to an end in front of which it can be read."""
+        ends = [end for end in self._ends if end]
+        start, end = min(((n, e) for e in ends if (n := text.find(e, at)) >= 0), default=(-1, ""))
+        if start < 0:
+            held = 0 if final else max((overlap(text[at:], e) for e in ends), default=0)
+            return self._keep(text, at, len(text) - held)
+        at = self._keep(text, at, start)
+        if end in THINK_TAGS.values():
+            return self._close(at, end)
+        self._tries += 1
+        if self._tries <= _MAX_TRIES:
+            self._marked = read_marked(self.raw + end, self._tools)
+        if self._marked or not has_open_value("".join(self._raw)):
+            return self._close(at, end)
+        return self._keep(text, at, at + len(end))
 
     def _json(self, text: str, at: int, final: bool) -> int:
         end, why = self._scan.next(text, at)

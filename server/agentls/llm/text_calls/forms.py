@@ -47,7 +47,7 @@ def read_calls(text: str, name: str = "") -> list[WrittenCall] | None:
     try:
         while at < len(text):
             value, end = decoder.raw_decode(text, at)
-            calls += [_call(name, value)] if name else _calls(value)
+            calls += [written(name, value)] if name else _calls(value)
             found = _BETWEEN.match(text, end)
             at = found.end() if found else end
     except (ValueError, RecursionError):
@@ -75,14 +75,20 @@ def fits(call: WrittenCall, tools: Sequence[ToolDefinition]) -> bool:
 
 
 def may_call(head: str, names: Collection[str]) -> bool | None:
-    """Whether a text that begins like this may be the JSON of a call; None when it is too short."""
+    """Whether what begins like this may be the JSON, or a list in Python, of calls.
+
+    None when it is too short to tell.
+    """
     body = head.lstrip(" \t\r\n[")
     inner = body[1:].lstrip()
+    if body and "[" in head[: -len(body)] and body[0] not in '{"':
+        called, opened, _ = body.partition("(")  # as Python
+        return called in names if opened else _may_be(called, names)
     if not body.startswith("{") or not inner.startswith('"'):
         return None if not body or (body[0] == "{" and not inner) else False
     key, closed, rest = inner[1:].partition('"')
     if not closed:
-        return None if any(known.startswith(key) for known in _KEYS) else False
+        return _may_be(key, _KEYS)
     if key not in _NAME_KEYS:
         return key in _KEYS
     value = rest.lstrip().removeprefix(":").lstrip()
@@ -91,7 +97,11 @@ def may_call(head: str, names: Collection[str]) -> bool | None:
     name, closed, _ = value[1:].partition('"')
     if closed:
         return name in names
-    return None if any(known.startswith(name) for known in names) else False
+    return _may_be(name, names)
+
+
+def _may_be(beginning: str, names: Collection[str]) -> bool | None:
+    return None if any(name.startswith(beginning) for name in names) else False
 
 
 class JsonScan:
@@ -144,7 +154,7 @@ def _calls(value: object) -> Iterator[WrittenCall]:
     for key in _NAME_KEYS:
         if isinstance(named := value.get(key), str) and named.strip():
             given = next((value[k] for k in _ARGUMENT_KEYS if k in value), None)
-            yield _call(named.strip(), given)
+            yield written(named.strip(), given)
             return
     wrapped = next((value[key] for key in _WRAPPERS if key in value), None)
     if not isinstance(wrapped, dict | list):
@@ -152,7 +162,8 @@ def _calls(value: object) -> Iterator[WrittenCall]:
     yield from _calls(wrapped)
 
 
-def _call(name: str, given: object) -> WrittenCall:
+def written(name: str, given: object) -> WrittenCall:
+    """A call from its name and what stands for its arguments: an object, or JSON in a text."""
     name = without_halves(name)
     raw = without_halves(given if isinstance(given, str) else _json(given))
     if isinstance(given, str):

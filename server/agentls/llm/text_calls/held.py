@@ -5,6 +5,7 @@ Pure. Nothing is held longer than it may still be a call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Literal
 
@@ -13,6 +14,7 @@ from agentls.llm.text_calls.tags import FenceKind
 
 _MAX_HEAD_CHARS = 200
 """A longer beginning that says nothing is no call."""
+_NEXT = re.compile(r"( *(?:;\s*)?)(\{|\Z)")
 
 
 class HeldFence:
@@ -62,6 +64,8 @@ class HeldJson:
         self._scan = JsonScan()
         self._head = 0  # characters of the beginning that decide nothing
         self._decided = False
+        self._is_python = False
+        self._is_whole = False  # a value has ended; another may follow a semicolon
 
     @property
     def raw(self) -> str:
@@ -72,17 +76,35 @@ class HeldJson:
         """Go on from `at`; gives where the text has to go on, or what comes behind."""
         if not self._decided:
             return self._decide(text, at, final)
+        if self._is_whole:
+            return self._more(text, at, final)
         end, why = self._scan.next(text, at)
-        if why == "tag" and self._scan.in_string:
+        if (why == "tag" and self._scan.in_string) or (why == "odd" and self._is_python):
             end += 1
         elif why == "tag" or why == "odd":
             self.outcome = "none"
         elif why == "end":
-            self.outcome = "done"
+            self._is_whole = True
         elif final:
             end = len(text)
         self._pieces.append(text[at:end])
         return end
+
+    def end(self) -> None:
+        """The text has ended."""
+        self.outcome = "done" if self._is_whole else "none"
+
+    def _more(self, text: str, at: int, final: bool) -> int:
+        """Behind a value: a semicolon and one more value, as Llama writes several calls."""
+        found = _NEXT.match(text, at)
+        if found is None or (found[2] != "{" and final):
+            self.outcome = "done"
+            return at
+        if found[2] == "{":
+            self._pieces.append(found[1])
+            self._scan, self._is_whole = JsonScan(), False
+            return found.end(1)
+        return at
 
     def _decide(self, text: str, at: int, final: bool) -> int:
         """Wait until the beginning tells; only what is certain to be text is taken."""
@@ -98,6 +120,7 @@ class HeldJson:
             verdict = False
         if verdict:
             self._decided = True
+            self._is_python = "{" not in head[: self._head + 1]
             return self.take(text, at, final=final)
         self.outcome = "none"
         self._pieces.append(head[: self._head])

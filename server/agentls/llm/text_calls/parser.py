@@ -20,8 +20,8 @@ from agentls.llm.text_calls.preview import CallArguments, CallStart
 from agentls.llm.text_calls.tags import Fence, Tag, tag_at
 from agentls.llm.text_calls.think_tags import THINK_TAGS
 
-_POINT = re.compile(r"[\n`<\[{]")
-_TICKS = re.compile(r"`+")
+_POINT = re.compile(r"[\n`~<\[{]")
+_TICKS = re.compile(r"`+|~+")
 _MAX_WAIT_CHARS = 200
 """A beginning that is longer and still undecided is text."""
 
@@ -36,17 +36,20 @@ class CallParser:
         through to be answered with an error, and announces calls before they are complete.
         """
         self.thought = False  # thinking has ended before: from there on its tags are text
+        self._tools = tuple(tools)
         self._names = frozenset(tool.name for tool in tools)
         self._lenient = lenient
-        self._belief = Belief(tuple(tools), lenient=lenient)
+        self._belief = Belief(self._tools, lenient=lenient)
         self._text, self._at = "", 0
         self._step: Callable[[bool], bool] = self._prose
         self._parts = Parts(keep_blanks=not lenient)
         self._blank, self._in_code = True, False  # of the line so far
+        self._quotes = False  # the line is a quotation
+        self._in_line = False  # words stand before the tag on its line
         self._muted = ""  # what ends thinking in the middle of the text
         self._wrapped = False  # a fence around tags was dropped, its end is still to come
         self._body: CallBody | None = None
-        self._fence = Fence(0)
+        self._fence = Fence("")
         self._held_fence: HeldFence | None = None
         self._held_json: HeldJson | None = None
 
@@ -68,7 +71,8 @@ class CallParser:
         elif self._held_fence is not None:
             self._end_fence(self._held_fence)
         elif self._held_json is not None:
-            self._settle(self._held_json.raw, [], sure=False)
+            self._held_json.end()
+            self._settle(self._held_json.raw, self._belief.in_json(self._held_json), sure=False)
         return self._parts.take(final=True)
 
     # --- prose; each step says whether it could take or decide anything -----------------------
@@ -79,11 +83,15 @@ class CallParser:
             return self._say(len(self._text) if found is None else found.start())
         if found[0] == "\n":
             self._say(self._at + 1)
-            self._blank, self._in_code = True, False
+            self._blank, self._in_code, self._quotes = True, False, False
             return True
-        if found[0] == "`":
+        if found[0] in "`~":
             return self._code(final)
-        tag = "none" if self._in_code or found[0] == "{" else tag_at(self._text, self._at)
+        tag = (
+            "none"
+            if self._in_code or self._quotes or found[0] == "{"
+            else tag_at(self._text, self._at)
+        )
         if tag == "begun" and not final:
             return False
         if isinstance(tag, Tag):
@@ -101,7 +109,8 @@ class CallParser:
 
     def _show(self, text: str) -> None:
         self._parts.show(text)
-        self._blank = self._blank and not text.strip()
+        if self._blank and (words := text.lstrip()):
+            self._blank, self._quotes = False, words[0] == ">"
 
     def _tag(self, tag: Tag) -> bool:
         """Take a tag; False when it is text."""
@@ -117,8 +126,10 @@ class CallParser:
             self._muted = THINK_TAGS[tag.text] if self._blank else ""
             return False
         elif tag.opener is not None and self._names:
-            self._body = CallBody(tag.opener, lenient=self._lenient, think_ends=not self.thought)
-            self._step = self._in_call
+            self._body = CallBody(
+                tag.opener, self._tools, lenient=self._lenient, think_ends=not self.thought
+            )
+            self._step, self._in_line = self._in_call, not self._blank
         elif tag.kind == "call_end" and self._parts.called and self._parts.fresh:
             self._parts.found(tag.text, ())
         elif tag.kind == "result" and self._parts.called:
@@ -142,11 +153,11 @@ class CallParser:
                 self._wrapped, self._at = False, behind
                 return True
             line_end = text.find("\n", behind, at + _MAX_WAIT_CHARS)
-            if line_end < 0 and may_go_on and "`" not in text[behind:]:
+            if line_end < 0 and may_go_on and text[at] not in text[behind:]:
                 return False
-            if line_end >= 0 and "`" not in (info := text[behind:line_end]):
-                return self._open_fence(Fence(behind - at, info), line_end + 1, final)
-        self._in_code ^= (behind - at) % 2 == 1
+            if line_end >= 0 and text[at] not in (info := text[behind:line_end]):
+                return self._open_fence(Fence(text[at:behind], info), line_end + 1, final)
+        self._in_code ^= text[at] == "`" and (behind - at) % 2 == 1
         return self._say(behind)
 
     # --- fences ------------------------------------------------------------------------------
@@ -230,7 +241,9 @@ class CallParser:
         if self._lenient and body.outcome == "thought":
             self._settle("", [], sure=True)
         else:
-            self._settle(body.raw, self._belief.in_tag(body), sure=True, started=body.started)
+            # In the middle of a line, words may be about a call.
+            sure = self._lenient or not self._in_line
+            self._settle(body.raw, self._belief.in_tag(body), sure=sure, started=body.started)
 
     def _in_void(self, _final: bool) -> bool:
         """Nothing counts any more."""

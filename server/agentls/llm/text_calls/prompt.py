@@ -26,8 +26,8 @@ Call several by writing several. After the calls stop: the user sends each resul
 _UNSAID = frozenset({"title", "$schema", "additionalProperties"})
 """Parts of a schema that tell a model nothing and cost it time."""
 _MARK = re.compile(
-    r"<(?=/?(?:tool_(?:calls?|result|response|output|use)|function(?:_calls?|_result|=|>)|tool>))"
-    r"|<(?=\|/?\w+\|?>)|\[(?=/?TOOL_CALLS\])"
+    r"<(?=/?(?:\w+:)?(?:tool_(?:calls?|result|response|output|use)|tool>|TOOLCALL>|invoke\b"
+    r"|function(?:_calls?|_result|=|>)))|<(?=/?\uff5c|\|/?\w+\|?>)|\[(?=/?TOOL_CALLS\])"
 )
 """What could end a result, look like a call, or end the user's turn in a chat template."""
 

@@ -12,6 +12,9 @@ from agentls.llm.wire.halves import without_halves
 
 Object = dict[str, object]
 
+_MANY = 1e15
+"""More tokens than anyone counts; beyond it not every whole number is a float."""
+
 
 class Malformed(ValueError):
     """A field has a type it cannot have; the text names it."""
@@ -59,8 +62,10 @@ def details(holder: Object, key: str) -> Object:
 
 
 def count(value: object) -> int:
-    """A number of tokens; 0 for what is none."""
-    return max(value, 0) if isinstance(value, int) else 0
+    """A number of tokens; 0 for what is none. Some servers write whole numbers as 10.0."""
+    if isinstance(value, float) and value.is_integer() and value < _MANY:
+        value = int(value)
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def as_json(value: object, key: str) -> str:

@@ -13,15 +13,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentls.core.errors import ModelError, StreamBroken
+from agentls.core.errors import BadRequest, ModelError, StreamBroken
 from agentls.core.events import Event, Ping, Status, StopReason, Usage
 from agentls.llm.http import failures
 from agentls.llm.http.redaction import Redactor
 from agentls.llm.wire.blocks import CallBlocks, Numbers, Prose, new_call_id
 from agentls.llm.wire.fields import Malformed, Object
-from agentls.llm.wire.sse import Frame, FrameTooLong, SSEDecoder
+from agentls.llm.wire.sse import Frame, FrameTooLong
+from agentls.llm.wire.strays import STRAY, StrayDecoder
 
 _MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+_MAX_SEEN_BYTES = 256 * 1024
 _WHOLE_PATIENCE_S, _DONE_PATIENCE_S = 2.0, 0.1
 _BROKE_OFF = "the reply broke off"
 
@@ -71,8 +73,9 @@ class StreamReader(abc.ABC):
     ) -> None:
         """Server-sent events, or one JSON document, unless `framing` is given."""
         self._provider = provider
-        self._framing = framing or SSEDecoder()
+        self._framing = framing or StrayDecoder()
         self._undecided: bytes | None = b"" if framing is None else None
+        self._is_lines = framing is not None
         self._whole: bytearray | None = None  # a reply that is one document
         self._numbers = Numbers()
         self._prose = Prose(self._numbers, provider)
@@ -106,7 +109,8 @@ class StreamReader(abc.ABC):
         """Short once the reply is whole: only usage and the end mark may follow."""
         if self._done:
             return _DONE_PATIENCE_S
-        return None if self._ending is None else _WHOLE_PATIENCE_S
+        is_whole = self._ending is not None or self._has_document()
+        return _WHOLE_PATIENCE_S if is_whole else None
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """See `llm.wire.scheme.Reader.feed`."""
@@ -150,17 +154,32 @@ class StreamReader(abc.ABC):
             self._undecided = head
             return b""
         self._undecided = None
+        if text.startswith(b"<"):
+            raise self._page()
         if text.startswith((b"{", b"[")):
             self._empty = False
             self._whole = bytearray()
             return text
         return head
 
+    def _has_document(self) -> bool:
+        """Whether all of a reply came that is one document; reading one to see must be quick."""
+        whole = self._whole
+        if whole is None or len(whole) > _MAX_SEEN_BYTES or whole.rstrip()[-1:] not in b"}]":
+            return False
+        try:
+            json.loads(whole)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
     def _close(self) -> Iterator[Event]:
         if self._whole is not None:
             document, self._whole = bytes(self._whole), bytearray()
-            yield from self._json(document, "", is_document=True)
+            yield from self._json(document, is_document=True)
         for frame in self._framing.close():
+            if frame.event == STRAY and self._ending is not None:
+                break  # harmless behind a whole reply, as the format says
             try:
                 yield from self._frame(frame)
             except StreamBroken:
@@ -179,16 +198,20 @@ class StreamReader(abc.ABC):
         elif data.strip() == b"[DONE]":
             yield from self._end()
         else:
-            yield from self._json(data, frame.event.decode("utf-8", "replace"))
+            yield from self._json(data, is_report=frame.event in (b"error", STRAY))
 
-    def _json(self, data: bytes, event: str, *, is_document: bool = False) -> Iterator[Event]:
+    def _json(
+        self, data: bytes, *, is_report: bool = False, is_document: bool = False
+    ) -> Iterator[Event]:
         try:
             value = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError):
-            if event == "error":
+            if data.lstrip().startswith(b"<"):
+                raise self._page() from None
+            if is_report or self._is_plain_text(data):
                 raise self._reported(data.decode("utf-8", "replace")) from None
             raise self._broken("sent a part of the reply that is not JSON") from None
-        if event == "error" or (isinstance(value, dict) and _is_report(value)):
+        if is_report or _is_report(value):
             raise self._reported(value)
         try:
             if is_document:
@@ -199,6 +222,11 @@ class StreamReader(abc.ABC):
                 raise Malformed("not an object")
         except Malformed as error:
             raise self._broken(f"sent a part of the reply that makes no sense ({error})") from None
+
+    def _is_plain_text(self, line: bytes) -> bool:
+        """Whether words stand in place of the first of the lines, as gateways put theirs."""
+        begun = not self._is_lines or self._numbers.taken
+        return not begun and not line.lstrip().startswith((b"{", b"["))
 
     def _end(self) -> Iterator[Event]:
         """The end mark, or the end of the bytes. Nothing counts after it."""
@@ -216,12 +244,28 @@ class StreamReader(abc.ABC):
 
     def _reported(self, report: object) -> ModelError:
         """The error behind an error object, or one that holds it under `error`."""
-        inner = report.get("error") if isinstance(report, dict) else None
-        return failures.from_report(self._provider, inner or report, Redactor())
+        return failures.from_report(self._provider, report, Redactor())
 
     def _broken(self, what: str) -> StreamBroken:
         return StreamBroken(f"{self._provider} {what}.", provider=self._provider)
 
+    def _page(self) -> ModelError:
+        """Markup in place of a reply, or in the middle of one. It says nothing to a person."""
+        if self._numbers.taken:
+            return self._broken("sent a page in the middle of the reply")
+        return BadRequest(
+            f"{self._provider} did not answer as an API does.",
+            hint="Is the base URL right? For most servers it ends in /v1.",
+            provider=self._provider,
+        )
 
-def _is_report(value: Object) -> bool:
-    return bool(value.get("error")) or value.get("object") == "error"
+
+def _is_report(value: object) -> bool:
+    """Whether this is no part of a reply but an error, in any of the shapes they come in."""
+    if isinstance(value, list) and value:
+        value = value[0]
+    if not isinstance(value, dict):
+        return isinstance(value, str)
+    if value.get("error") or value.get("errors") or value.get("object") == "error":
+        return True
+    return isinstance(value.get("message"), str) and "choices" not in value

@@ -54,6 +54,11 @@ from support.anthropic_bodies import (
         ((user("a"), CALL, RESULT, said("b"), user("c")), True),
         ((user("a"), CALL, RESULT, user("c")), False),
         ((user("a"), said("b")), False),
+        # Words behind results may begin a reply or not: both have to have begun with thinking.
+        ((user("a"), HM, CALL, RESULT, user("c"), ToolCall(call_id="b", name="f"),
+          ToolResult(call_id="b", name="f", content="x")), False),
+        ((user("a"), HM, CALL, RESULT, user("c"), HM, ToolCall(call_id="b", name="f"),
+          ToolResult(call_id="b", name="f", content="x")), True),
     ],
 )  # fmt: skip
 def test_thinking_is_off_where_the_reply_began_without(

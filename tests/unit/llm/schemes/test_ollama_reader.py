@@ -311,7 +311,7 @@ def test_nothing_counts_after_the_end() -> None:
         (b"[1]", "makes no sense (not an object)"),
         (b"null", "makes no sense (not an object)"),
         (b'{"done": "yes"}', "makes no sense (done)"),
-        (b'{"message": "hi"}', "makes no sense (message)"),
+        (b'{"message": 5}', "makes no sense (message)"),
         (b'{"message": {"content": ["hi"]}}', "makes no sense (content)"),
         (b'{"message": {"thinking": 1}}', "makes no sense (thinking)"),
         (b'{"message": {"tool_calls": {}}}', "makes no sense (tool_calls)"),

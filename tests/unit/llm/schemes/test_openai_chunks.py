@@ -215,5 +215,5 @@ def test_a_document_with_a_message_only_is_an_error_report() -> None:
 def test_a_page_of_text_is_no_reply() -> None:
     assert read(b"Welcome to the portal\n\nPlease log in\n\n") == (
         [],
-        ("stream_broken", "fake ended before the reply was finished."),
+        ("stream_broken", "fake reported an error: Welcome to the portal Please log in."),
     )

@@ -125,7 +125,7 @@ def test_text_before_and_after_shows_without_the_markup(
 BAD = [
     ('<tool_call>{"name": "read_file", "arguments": {"path": }</tool_call>', "read_file"),
     ('<tool_call>{"name": "read_file, "arguments": {}}</tool_call>\n', "read_file"),
-    ("<tool_call>read_file(a.py)</tool_call>", NAMELESS),
+    ("<tool_call>read_file(a.py)</tool_call>", "read_file"),
     ("<tool_call>{'name': 'read_file'}</tool_call>", NAMELESS),
     ("<tool_call>[1, 2]</tool_call>", NAMELESS),
     ("<tool_call></tool_call>", NAMELESS),
