@@ -124,7 +124,7 @@ def reading(wire: Wire, stream: bytes) -> float:
     """Processor seconds of the format's reader: frames, JSON and events."""
 
     def run() -> int:
-        reader = wire.scheme().reader()
+        reader = wire.scheme().reader({})
         return sum(1 for piece in slices(stream) for _ in reader.feed(piece))
 
     return best_s(run)

@@ -41,7 +41,7 @@ def settled(line: Any) -> Any:
     return line
 
 
-def usage(output: int, reasoning: int = 0) -> dict[str, int]:
+def usage(output: int, reasoning: int = 0) -> dict[str, int | None]:
     return {
         "input_tokens": 0,
         "output_tokens": output,

@@ -6,6 +6,7 @@ nothing of the fuzzer.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Iterator
 
@@ -22,7 +23,9 @@ _DECODERS: dict[str, Callable[[], SSEDecoder | NDJSONDecoder]] = {
     "sse": lambda: SSEDecoder(max_event_bytes=4096),
     "ndjson": lambda: NDJSONDecoder(max_event_bytes=4096),
 }
-_READERS: dict[str, Callable[[], Reader]] = {wire.name: wire.scheme().reader for wire in WIRES}
+_READERS: dict[str, Callable[[], Reader]] = {
+    wire.name: functools.partial(wire.scheme().reader, {}) for wire in WIRES
+}
 TARGETS = sorted(_READERS) + sorted(_DECODERS)
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from pydantic import SecretStr
+from pydantic import JsonValue, SecretStr
 
 from agentls.core.errors import BadRequest, ModelError, RateLimited, StreamBroken
 from agentls.core.events import Event, Status
@@ -20,7 +20,7 @@ from agentls.core.messages import Message, Reasoning
 from agentls.core.requests import ModelRequest
 from agentls.llm.provider import ProviderConfig
 from agentls.llm.registry import create
-from support.fake_server import RESET, STALL, FakeServer, Reply
+from support.fake_server import RESET, STALL, FakeServer, Reply, Step
 from support.openai_rig import HELLO, KEY, Rig, retrying
 from support.openai_streams import chunk, sse, usage_chunk
 from support.reply_events import FINISHED
@@ -104,7 +104,7 @@ async def test_a_whole_document_does_not_wait_for_its_connection_to_close(what: 
     reply = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     body = json.dumps(reply if what == "reply" else {"error": {"message": "bad", "code": 400}})
     half = len(body) // 2
-    steps = [body[:half].encode(), body[half:].encode(), STALL]
+    steps: list[Step] = [body[:half].encode(), body[half:].encode(), STALL]
     async with FakeServer(Reply(steps, 200, {"Content-Type": "application/json"})) as server:
         async with asyncio.timeout(10):
             events, error = await Rig(server.url).ask()
@@ -170,8 +170,13 @@ async def test_what_is_packed_and_no_answer_keeps_its_status() -> None:
 # --- words before the reply ------------------------------------------------------------------
 
 
-def progress(percent: int) -> dict[str, object]:
-    told = {"total": 100, "cache": 0, "processed": percent, "time_ms": 100 * percent + 5000}
+def progress(percent: int) -> JsonValue:
+    told: JsonValue = {
+        "total": 100,
+        "cache": 0,
+        "processed": percent,
+        "time_ms": 100 * percent + 5000,
+    }
     return {"choices": [], "prompt_progress": told}
 
 

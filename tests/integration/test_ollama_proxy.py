@@ -22,16 +22,17 @@ from agentls.llm.ollama import OllamaModel, describe, ollama_models
 from agentls.llm.provider import ProviderConfig
 from agentls.llm.schemes.ollama import Ollama
 from support.llama_server import llama_server
-from support.ollama_proxy import PREFIX, ollama_proxy, proxy_python
+from support.peers import ollama_proxy, peer_program
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
 
+PREFIX = "peer"
 NAME = f"{PREFIX}/m"
 
 
 @pytest.fixture
 async def url(request: pytest.FixtureRequest) -> AsyncGenerator[str, None]:
-    proxy_python()  # first, so that a skip costs no model
+    peer_program("ollama-proxy")  # first, so that a skip costs no model
     weights: Path = request.getfixturevalue("smollm2_path")
     async with llama_server(weights) as server, ollama_proxy(f"{server}/v1") as proxy:
         yield proxy

@@ -270,7 +270,7 @@ async def test_an_error_midway_is_a_broken_stream_and_says_nothing_twice(wire: W
 
 async def test_a_frame_without_end_is_an_error_before_it_fills_the_memory(wire: Wire) -> None:
     start = wire.frames(wire.said("one", " two"))[0].rstrip()
-    reader = wire.scheme().reader()
+    reader = wire.scheme().reader({})
     endless = itertools.chain([start[: len(start) // 2]], itertools.repeat(b"x" * 1_000_000, 100))
     fed = 0
     with pytest.raises(StreamBroken, match="than any reply should"):

@@ -119,7 +119,7 @@ def begun(wire: Wire, body: bytes, frames: int, *end: object) -> Reply:
 def until_said(wire: Wire, body: bytes) -> int:
     """How many frames it takes until a delta was told."""
     frames = wire.frames(body)
-    reader = wire.scheme().reader()
+    reader = wire.scheme().reader({})
     for number, frame in enumerate(frames, start=1):
         if any(isinstance(event, BlockDelta) for event in reader.feed(frame)):
             return number
@@ -249,7 +249,7 @@ async def test_a_text_that_breaks_for_good_is_kept(wire: Wire) -> None:
 
 async def test_a_call_that_breaks_is_dropped_and_asked_for_again(wire: Wire) -> None:
     body = wire.called(LOOK, LOOK)
-    reader = wire.scheme().reader()
+    reader = wire.scheme().reader({})
     frames = wire.frames(body)
     shown = next(
         number

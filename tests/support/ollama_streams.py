@@ -62,8 +62,9 @@ def ndjson(*lines: JsonValue) -> bytes:
 
 
 def reader(num_ctx: int | None = None) -> Reader:
-    """A reader of the provider "fake" that makes ids new-1, new-2, …; no request was built."""
-    return Ollama("m", provider="fake", num_ctx=num_ctx, new_id=counter()).reader()
+    """A reader of the provider "fake" that makes ids new-1, new-2, …."""
+    body: dict[str, JsonValue] = {} if num_ctx is None else {"options": {"num_ctx": num_ctx}}
+    return Ollama("m", provider="fake", num_ctx=num_ctx, new_id=counter()).reader(body)
 
 
 def heard(*slices: bytes) -> tuple[list[Event], tuple[str, str] | None]:

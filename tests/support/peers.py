@@ -21,7 +21,6 @@ import httpx
 import pytest
 
 from support.llama_server import llama_server
-from support.ollama_proxy import ollama_proxy
 
 OBEDIENT = Path(__file__).parent / "templates" / "obedient.jinja"
 LITELLM_KEY = "sk-not-a-secret-0123456789abcdef0123456789"
@@ -60,6 +59,21 @@ async def litellm_proxy(upstream: str) -> AsyncGenerator[str, None]:
             yield url
 
 
+@contextlib.asynccontextmanager
+async def ollama_proxy(base_url: str) -> AsyncGenerator[str, None]:
+    """The address of ollama-proxy-plus in front of a server whose base URL ends in /v1.
+
+    Its models are named `peer/NAME`.
+    """
+    port = _free_port()
+    environment = {"PROVIDERS_PEER_API_KEY": "none", "PROVIDERS_PEER_BASE_URL": base_url}
+    arguments = ["--host", "127.0.0.1", "--port", str(port)]
+    command = [peer_program("ollama-proxy"), *arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        async with _running(command, environment, port, "/api/version", Path(folder)) as url:
+            yield url
+
+
 def peer_program(name: str) -> str:
     """The path of a program of the peers' environment; skips or fails where it is missing."""
     folder = os.environ.get("AGENTLS_PEERS", "")
@@ -88,7 +102,8 @@ async def _running(
             stdout=output,
             stderr=output,
             cwd=folder,
-            env={**os.environ, **environment},
+            # Only what it needs: peers read keys and settings of their own from the environment.
+            env={"PATH": os.environ.get("PATH", ""), "HOME": str(folder), **environment},
             start_new_session=True,
         )
     try:

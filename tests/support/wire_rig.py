@@ -31,7 +31,7 @@ def two_calls(wire: Wire) -> bytes:
 
 def offline(scheme: Scheme, *slices: bytes) -> tuple[list[Event], ModelError | None]:
     """What the format's reader alone makes of bytes."""
-    reader = scheme.reader()
+    reader = scheme.reader({})
     events: list[Event] = []
     try:
         for piece in slices:

@@ -21,6 +21,7 @@ from agentls.llm.http.transport import Transport
 from agentls.llm.options import fitted
 from agentls.llm.prices import priced
 from agentls.llm.signatures import is_rejected, without_thinking
+from agentls.llm.wire.content import with_media_inline
 from agentls.llm.wire.scheme import Scheme
 
 
@@ -64,6 +65,7 @@ class HttpModel:
                 check_media(self._info, item.content)
         if request.max_tokens is None and self._max_tokens is not None:
             request = request.model_copy(update={"max_tokens": self._max_tokens})
+        request = request.model_copy(update={"items": with_media_inline(request.items)})
         request, notes = fitted(request, self._info, self._scheme.options)
         for note in notes:
             if note not in self._told_notes:
@@ -121,7 +123,7 @@ class HttpModel:
         await self._transport.aclose()
 
     async def _attempt(self, body: dict[str, JsonValue]) -> AsyncGenerator[Event, None]:
-        reader = self._scheme.reader()
+        reader = self._scheme.reader(body)
         broken: StreamBroken | None = None
         async with self._transport.post_stream(self._scheme.path, body) as chunks:
             try:

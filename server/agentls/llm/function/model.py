@@ -6,6 +6,7 @@ is `callable_reply`'s to make a reply of.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import inspect
@@ -124,6 +125,11 @@ class CallableModel:
                     yield piece
         except ModelError:
             raise
+        except asyncio.CancelledError as error:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            # Nobody cancelled this task: the function let out what it met inside.
+            raise self._failed(error) from error
         except (Exception, SystemExit) as error:  # whatever a user's function may raise
             raise self._failed(error) from error
         finally:
@@ -190,7 +196,10 @@ def load_callable(place: str) -> ModelFunction:
 
 def _said(error: BaseException) -> str:
     """Type and first line of an exception, without keys and without a full stop."""
-    first = str(error).strip().partition("\n")[0]
+    try:
+        first = str(error).strip().partition("\n")[0]
+    except Exception:  # it is the user's: even saying what is wrong may fail
+        first = ""
     said = short_line(Redactor()(f"{type(error).__name__}: {first}"), _REASON_CHARS)
     return said.rstrip(".: ")
 

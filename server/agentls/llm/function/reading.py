@@ -59,8 +59,9 @@ class WorkerThread:
         self._busy = True
         self._put(act)
         value, failure = await future
-        if isinstance(failure, asyncio.CancelledError | GeneratorExit):
-            # Raised here it would mean that this task was cancelled, and it was not.
+        if failure is not None and not isinstance(failure, Exception | SystemExit):
+            # Raised here it would mean that this task was cancelled, or that the user pressed
+            # Ctrl-C, and neither is so.
             raise RuntimeError(f"{type(failure).__name__} in its thread") from failure
         if failure is not None:
             raise failure

@@ -45,7 +45,8 @@ _TOO_LARGE = re.compile(
 _BADLY_WRITTEN = re.compile(r"tool_use_failed|json_validate_failed")
 """Groq's words for what the model wrote wrong, under 400: the next try may go well."""
 _QUOTA = re.compile(
-    r"insufficient[_ ](quota|balance|credit)|exceeded your current quota|billing[_ ](details|hard|limit|not)",
+    r"insufficient[_ ](quota|balance|credit)|exceeded your current quota"
+    r"|billing[_ ](details|hard|limit|not)",
     re.IGNORECASE,
 )
 _SPENT = re.compile(r"credit balance is too low", re.IGNORECASE)
@@ -161,7 +162,7 @@ def _by_status(
             hint += " If there is memory for more, set llm.ollama.context_tokens higher."
         return BadRequest(message, hint=hint, provider=provider, status=status)
     if status < 500 and _TOO_LARGE.search(said):
-        hint = "It is more than is taken at once: start a new session, send less, or choose another model."
+        hint = "It is too much at once: start a new session, send less, or choose another model."
         return BadRequest(message, hint=hint, provider=provider, status=status)
     spent = status == 402 or _SPENT.search(said)
     if spent or (status == 429 and _QUOTA.search(said) and not is_passing):

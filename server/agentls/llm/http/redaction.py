@@ -5,19 +5,28 @@ Owns what a key looks like. Knows nothing of errors or requests.
 
 from __future__ import annotations
 
+import html
+import json
 import re
+import urllib.parse
 from collections.abc import Iterable, Iterator
 
 _SHOWN = "[key]"
 _LEAST = 6
 """A shorter secret is left alone: taking it out would tear ordinary words apart."""
+_PART = 12
+"""So much of the beginning of a secret gives it away; of one that is hardly longer, too little."""
 
 _PATTERNS = (
     re.compile(r"(?i)\b(bearer|basic)\s+(?!\[key\])[^\s\"',;]{6,}"),
     # Keys by prefix: OpenAI and most of its imitators, Groq, xAI, Hugging Face, GitHub, Google,
     # AWS. Masked keys are matched too; providers leave their ends readable.
-    re.compile(r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|github_pat|nvapi|pplx|r8)[-_][\w*.\u2026-]{4,}"),
-    re.compile(r"\b(?:AIza[\w*-]{8,}|AKIA[A-Z0-9]{8,})"),
+    re.compile(
+        r"\b(?:sk|pk|rk|gsk|xai|hf|ghp|github_pat|nvapi|pplx|r8|glpat)[-_][\w*.\u2026-]{4,}"
+    ),
+    re.compile(
+        r"\b(?:AIza[\w*-]{8,}|AQ\.[\w-]{12,}|AKIA[A-Z0-9]{8,}|eyJ[\w-]{8,}(?:\.[\w-]+){1,2})"
+    ),
     re.compile(
         r"(?i)\b(?:api[-_ ]?key|access[-_]?token|key|token)(?:\"|')?\s*[=:]\s*(?:\"|')?"
         r"(?!\[key\])[^\s\"'&,;]{8,}"
@@ -27,7 +36,7 @@ _KEY_NAME = re.compile(
     r"(?:^|[_-])(?:api[_-]?key|access[_-]?key|token|secret|password|credentials?|authorization)$",
     re.IGNORECASE,
 )
-_USERINFO = re.compile(r"(?<=://)[^/\s@\"']+@")
+_USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]+@")
 
 
 class Redactor:
@@ -35,13 +44,13 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         """`secrets` are taken out exactly, longest first; patterns cover the rest."""
-        known = {secret.strip() for secret in secrets}
+        known = {each for secret in secrets for each in _spellings(secret.strip())}
         self._secrets = sorted((s for s in known if len(s) >= _LEAST), key=len, reverse=True)
 
     def __call__(self, text: str) -> str:
         """The text without secrets."""
         for secret in self._secrets:
-            text = text.replace(secret, _SHOWN)
+            text = _without(text, secret)
         for pattern in _PATTERNS:
             text = pattern.sub(_SHOWN, text)
         return _USERINFO.sub("", text)
@@ -49,6 +58,36 @@ class Redactor:
     def __repr__(self) -> str:
         """Nothing of the secrets."""
         return "Redactor()"
+
+
+def _spellings(secret: str) -> Iterator[str]:
+    """A secret as it stands in JSON, also in JSON within JSON, in Python, an address and HTML."""
+    once = json.dumps(secret)[1:-1]
+    for plain in (
+        secret,
+        once,
+        json.dumps(once)[1:-1],
+        json.dumps(secret, ensure_ascii=False)[1:-1],
+    ):
+        yield from (plain, plain.replace("/", "\\/"))
+    yield repr(secret)[1:-1]
+    yield from (urllib.parse.quote(secret), urllib.parse.quote(secret, safe=""))
+    yield from (html.escape(secret), html.escape(secret, quote=False))
+
+
+def _without(text: str, secret: str) -> str:
+    """The text without a secret, and without a long beginning of it that was cut off."""
+    text = text.replace(secret, _SHOWN)
+    if len(secret) < _PART * 3 // 2:
+        return text
+    start = text.find(secret[:_PART])
+    while start >= 0:
+        end = start + _PART
+        while end < len(text) and text[end] == secret[end - start]:
+            end += 1
+        text = text[:start] + _SHOWN + text[end:]
+        start = text.find(secret[:_PART], start + len(_SHOWN))
+    return text
 
 
 def names_key(name: str) -> bool:

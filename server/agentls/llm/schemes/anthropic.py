@@ -103,7 +103,7 @@ class Anthropic:
         }
         return {key: value for key, value in body.items() if value is not None}
 
-    def reader(self) -> MessagesReader:
+    def reader(self, _body: Mapping[str, JsonValue], /) -> MessagesReader:
         """See `llm.wire.scheme.Scheme.reader`."""
         return MessagesReader(self._provider, new_id=self._new_id)
 

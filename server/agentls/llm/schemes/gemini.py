@@ -99,7 +99,7 @@ class Gemini:
         body |= self._extra
         return {key: value for key, value in body.items() if value is not None}
 
-    def reader(self) -> GeminiReader:
+    def reader(self, _body: Mapping[str, JsonValue], /) -> GeminiReader:
         """See `llm.wire.scheme.Scheme.reader`."""
         return GeminiReader(self._provider, self._new_id)
 

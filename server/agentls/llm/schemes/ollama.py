@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from pydantic import JsonValue
 
 from agentls.core.errors import ModelError
-from agentls.core.events import Event, Ping, Status, Usage
+from agentls.core.events import Event, Ping, Usage
 from agentls.core.messages import (
     ImageBlock,
     Item,
@@ -26,6 +25,7 @@ from agentls.core.messages import (
     ToolResult,
 )
 from agentls.core.requests import ModelRequest, Option, ToolDefinition
+from agentls.llm.schemes.ollama_context import SentContext
 from agentls.llm.wire import fields
 from agentls.llm.wire.blocks import new_call_id
 from agentls.llm.wire.content import (
@@ -42,11 +42,6 @@ from agentls.llm.wire.ndjson import NDJSONDecoder
 from agentls.llm.wire.reading import FILTERED, SAID_ALL, TOO_LONG, StreamReader
 
 _Json = dict[str, JsonValue]
-
-_LONGEST_TOKEN_BYTES = 8
-"""On average no text has longer tokens: what is longer than this many bytes a token was cut."""
-_HALF_SLACK = 8
-"""Servers that cut a single message keep half the context and the few tokens of `num_keep`."""
 
 _ENDINGS = {"length": TOO_LONG, "content_filter": FILTERED}
 _STATUSES = (  # of errors within a stream, which come as a sentence and nothing else
@@ -97,9 +92,6 @@ class Ollama:
         self._keep_alive = keep_alive
         self._extra = dict(extra_body or {})
         self._new_id = new_id
-        # Of the last request built. A reader is made right behind it; only when requests run at
-        # once and one is tried again may its reader know the other's, for its warning alone.
-        self._sent = _Sent(num_ctx, 0)
 
     def build(self, request: ModelRequest) -> _Json:
         """See `llm.wire.scheme.Scheme.build`."""
@@ -123,14 +115,11 @@ class Ollama:
         body |= {"options": options or None, **self._extra}
         if isinstance(self._extra.get("options"), dict):
             body["options"] = options
-        num_ctx = options.get("num_ctx")
-        size = sum(len(str(message["content"]).encode("utf-8", "replace")) for message in messages)
-        self._sent = _Sent(num_ctx if isinstance(num_ctx, int) else None, size)
         return {key: value for key, value in body.items() if value is not None}
 
-    def reader(self) -> OllamaReader:
+    def reader(self, body: Mapping[str, JsonValue], /) -> OllamaReader:
         """See `llm.wire.scheme.Scheme.reader`."""
-        return OllamaReader(self._provider, self._new_id, self._sent)
+        return OllamaReader(self._provider, self._new_id, SentContext.of(body))
 
     def _think(self, effort: str) -> JsonValue:
         if self._think_levels:
@@ -195,14 +184,6 @@ class Ollama:
         return {**message, "images": images} if images else message
 
 
-@dataclass(frozen=True, slots=True)
-class _Sent:
-    """What a request asks for, and the bytes of text in its messages."""
-
-    num_ctx: int | None
-    size: int
-
-
 def _call(call: ToolCall) -> _Json:
     function: _Json = {"name": tool_name(call.name), "arguments": call.arguments}
     return {"id": call.call_id, "function": function}
@@ -216,7 +197,7 @@ def _tool(tool: ToolDefinition) -> _Json:
 class OllamaReader(StreamReader):
     """Reads one response; see `llm.wire.scheme.Reader`."""
 
-    def __init__(self, provider: str, new_id: Callable[[], str], sent: _Sent) -> None:
+    def __init__(self, provider: str, new_id: Callable[[], str], sent: SentContext) -> None:
         """`new_id` makes ids for calls that have none; `sent` is what the reply is measured by."""
         super().__init__(provider, new_id=new_id, framing=NDJSONDecoder())
         self._sent = sent
@@ -259,30 +240,9 @@ class OllamaReader(StreamReader):
 
     def _end(self) -> Iterator[Event]:
         for event in super()._end():
-            if isinstance(event, Usage) and self._was_cut():
-                limit = f" of {self._sent.num_ctx} tokens" if self._sent.num_ctx else ""
-                yield Status(
-                    state="warning",
-                    message=f"Ollama cut the conversation: it does not fit its context{limit}. "
-                    "If there is memory for more, set llm.ollama.context_tokens higher; "
-                    "or start a new session.",
-                )
+            if isinstance(event, Usage) and not self._is_remote:
+                yield from self._sent.warning(event, counts_cache=self._counts_cache)
             yield event
-
-    def _was_cut(self) -> bool:
-        """Whether the context was too small. A low count alone may mean that the rest was cached.
-
-        Models that run elsewhere have the context that they have.
-        """
-        if self._is_remote:
-            return False
-        num_ctx, least = self._sent.num_ctx, self._sent.size / _LONGEST_TOKEN_BYTES
-        read, written = self._usage.input_tokens, self._usage.output_tokens
-        if num_ctx is None:
-            return self._counts_cache and least > read
-        halved = num_ctx // 2 <= read <= num_ctx // 2 + _HALF_SLACK
-        filled = read + written >= num_ctx - 1 or least > num_ctx
-        return filled or ((halved or self._counts_cache) and least > read)
 
     def _reported(self, report: object) -> ModelError:
         said = report.get("error") if isinstance(report, dict) else None

@@ -104,7 +104,7 @@ class OpenAIChat:
         body |= self._extra
         return {key: value for key, value in body.items() if value is not None}
 
-    def reader(self) -> ChatReader:
+    def reader(self, _body: Mapping[str, JsonValue], /) -> ChatReader:
         """See `llm.wire.scheme.Scheme.reader`."""
         return ChatReader(self._provider, self._new_id)
 

@@ -53,6 +53,12 @@ def choice_of(chunk: Object, *, first: bool) -> Choice | None:
     return None
 
 
+def fault_of(chunk: Object) -> object:
+    """Why the reply was stopped, where Groq and OpenRouter say it: beside the choice, or in it."""
+    told = details(chunk, "x_groq").get("error")
+    return told or next((c["error"] for c in objects(chunk, "choices") if c.get("error")), None)
+
+
 def text_of(delta: Object) -> Iterator[tuple[Said, str]]:
     """Prose of a delta, in the order it is thought and said."""
     # Servers that changed the field's name send both for a while, with the same text.

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterator
 
 from agentls.core.events import Event
 from agentls.llm.schemes.openai_calls import Calls
-from agentls.llm.schemes.openai_chunks import choice_of, fragments_of, text_of, usage_of
+from agentls.llm.schemes.openai_chunks import (
+    choice_of,
+    fault_of,
+    fragments_of,
+    text_of,
+    usage_of,
+)
 from agentls.llm.schemes.prompt_progress import PromptProgress
 from agentls.llm.wire.fields import Malformed, Object
 from agentls.llm.wire.reading import FILTERED, REFUSED, SAID_ALL, TOO_LONG, StreamReader
@@ -53,6 +59,8 @@ class ChatReader(StreamReader):
 
     def _parts(self, chunk: Object, default_finish: str = "") -> Iterator[Event]:
         self._usage = usage_of(chunk) or self._usage
+        if fault := fault_of(chunk):
+            raise self._reported({"error": fault})
         choice = choice_of(chunk, first=not (self._numbers.taken or self._fragments.any))
         if choice is None:
             return

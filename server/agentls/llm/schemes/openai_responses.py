@@ -96,7 +96,7 @@ class OpenAIResponses:
         body |= self._extra
         return {key: value for key, value in body.items() if value is not None}
 
-    def reader(self) -> ResponsesReader:
+    def reader(self, _body: Mapping[str, JsonValue], /) -> ResponsesReader:
         """See `llm.wire.scheme.Scheme.reader`."""
         return ResponsesReader(self._provider, self._new_id)
 

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
+from urllib.parse import unquote_to_bytes
 
 from agentls.core.errors import BadRequest
 from agentls.core.messages import (
     AudioBlock,
+    ContentBlock,
     DocumentBlock,
     ImageBlock,
     Item,
@@ -28,6 +30,9 @@ from agentls.core.messages import (
 
 _UNNAMEABLE = re.compile(r"[^a-zA-Z0-9_-]")
 _CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_DATA_URL = re.compile(
+    r"data:(?P<kind>[^;,]*)(;(?!base64,)[^;,]*)*(?P<base64>;base64)?,", re.IGNORECASE
+)
 _MAX_NAME_CHARS = 64
 """What OpenAI and Gemini take as the name of a function; Anthropic takes twice as much."""
 
@@ -76,6 +81,31 @@ def plain_text(block: ImageBlock | AudioBlock | DocumentBlock, provider: str) ->
         return base64.b64decode(base64_of(block, provider)).decode("utf-8-sig")
     except ValueError:
         refuse(provider, "text only as UTF-8")
+
+
+def with_media_inline(items: tuple[Item, ...]) -> tuple[Item, ...]:
+    """The items, with content that is inline in `data` and nowhere else.
+
+    It may have come as a `data:` URL, which several formats do not take as an address.
+    """
+    return tuple(
+        item.model_copy(update={"content": tuple(map(_inline, item.content))})
+        if isinstance(item, Message) and not all(isinstance(b, TextBlock) for b in item.content)
+        else item
+        for item in items
+    )
+
+
+def _inline(block: ContentBlock) -> ContentBlock:
+    if isinstance(block, TextBlock):
+        return block
+    if (found := _DATA_URL.match(block.data or block.url or "")) is None:
+        return block.model_copy(update={"url": None}) if block.data else block
+    content = found.string[found.end() :]
+    if not found["base64"]:
+        content = base64.b64encode(unquote_to_bytes(content)).decode()
+    kind = found["kind"] or block.mime_type
+    return block.model_copy(update={"data": content, "url": None, "mime_type": kind})
 
 
 def data_url(block: ImageBlock | DocumentBlock, provider: str) -> str:

@@ -206,10 +206,10 @@ class StreamReader(abc.ABC):
         try:
             value = json.loads(data.decode("utf-8"))
         except (ValueError, RecursionError):
-            if data.lstrip().startswith(b"<"):
-                raise self._page() from None
             if is_report or self._is_plain_text(data):
-                raise self._reported(data.decode("utf-8", "replace")) from None
+                is_page = data.lstrip().startswith(b"<")
+                said = data.decode("utf-8", "replace")
+                raise (self._page() if is_page else self._reported(said)) from None
             raise self._broken("sent a part of the reply that is not JSON") from None
         if is_report or _is_report(value):
             raise self._reported(value)

@@ -6,7 +6,7 @@ A scheme turns a request into a provider's JSON and a provider's bytes into even
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -62,5 +62,5 @@ class Scheme(Protocol):
             BadRequest: the request holds something the format cannot carry.
         """
 
-    def reader(self) -> Reader:
-        """A new reader, for one response."""
+    def reader(self, body: Mapping[str, JsonValue], /) -> Reader:
+        """A new reader, for the response to a request with this body."""

@@ -30,8 +30,8 @@ def test_counts_written_as_other_numbers(count: float, read_as: int) -> None:
 
 
 def test_counts_that_come_last_and_say_nothing_replace_none() -> None:
-    zeros = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-    told = {"prompt_tokens": 7, "completion_tokens": 3}
+    zeros: JsonValue = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    told: JsonValue = {"prompt_tokens": 7, "completion_tokens": 3}
     assert usage_of(told, zeros) == [Usage(input_tokens=7, output_tokens=3)]
 
 
@@ -43,3 +43,20 @@ def test_an_empty_object_that_only_promises_arguments(pieces: list[str]) -> None
     events, error = read(sse(begun, *(calls(call(piece)) for piece in pieces), END))
     stops = [event.item for event in events if isinstance(event, BlockStop)]
     assert (stops, error) == ([ToolCall(call_id="c", name="f", arguments={"x": 1})], None)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {**chunk(finish="stop"), "x_groq": {"id": "r", "error": "over capacity"}},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "error",
+                      "error": {"code": 502, "message": "over capacity"}}]},
+    ],
+    ids=["groq", "openrouter"],
+)  # fmt: skip
+def test_an_error_that_stands_beside_the_choice_or_in_it(last: JsonValue) -> None:
+    begun = calls(call('{"x":1}', call_id="c", name="f"))
+    events, error = read(sse(chunk({"content": "a"}), begun, last))
+    assert error is not None
+    assert error[1] == "fake reported an error: over capacity."
+    assert not any(isinstance(e, BlockStop) and isinstance(e.item, ToolCall) for e in events)

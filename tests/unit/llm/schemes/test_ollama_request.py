@@ -228,8 +228,8 @@ def warnings(
 ) -> list[str]:
     """What a person is told of the reply to a prompt of so many bytes."""
     chat = Ollama("m", num_ctx=num_ctx, extra_body=extra)
-    chat.build(ModelRequest(system="x" * (size // 2), items=(user("y" * (size - size // 2)),)))
-    reader = chat.reader()
+    said = user("y" * (size - size // 2))
+    reader = chat.reader(chat.build(ModelRequest(system="x" * (size // 2), items=(said,))))
     events = [*reader.feed(ndjson(delta("a"), done(**last))), *reader.close()]
     told = [e for e in events if isinstance(e, Status) and e.state == "warning"]
     if told:

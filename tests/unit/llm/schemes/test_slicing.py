@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 
@@ -34,7 +35,7 @@ def made(wire: Wire) -> dict[str, bytes]:
 
 
 STREAMS: dict[str, tuple[Callable[[], Reader], bytes]] = {
-    f"{wire.name}: {name}": (wire.scheme().reader, stream)
+    f"{wire.name}: {name}": (functools.partial(wire.scheme().reader, {}), stream)
     for wire in WIRES
     for name, stream in (made(wire) | recorded(wire)).items()
 }
