@@ -31,7 +31,7 @@ T = TypeVar("T")
 class Backend(Protocol):
     """What is used of `keyring.backend.KeyringBackend`."""
 
-    def get_password(self, service: str, username: str) -> str | None:
+    def get_password(self, service: str, username: str) -> str | bytes | None:
         """The secret, if there is one."""
 
     def set_password(self, service: str, username: str, password: str) -> None:
@@ -104,14 +104,14 @@ class SystemKeyring:
         return there
 
     def _get(self, provider: str) -> SecretStr | None:
-        key = (self._backend().get_password(SERVICE, provider) or "").strip()
+        key = _text(self._backend().get_password(SERVICE, provider)).strip()
         return SecretStr(key) if key else None
 
     def _set(self, provider: str, key: str) -> str:
         backend = self._backend()
         backend.set_password(SERVICE, provider, key)
         # One that is switched off takes everything and keeps nothing.
-        kept = backend.get_password(SERVICE, provider) or ""
+        kept = _text(backend.get_password(SERVICE, provider))
         if not hmac.compare_digest(kept.encode(), key.encode()):
             raise _NotKept
         return f"{type(backend).__module__}.{type(backend).__qualname__}"
@@ -146,6 +146,11 @@ class _NotKept(Exception):
 
 
 _NO_ANSWER = "The system's keyring did not answer in time; it may be locked."
+
+
+def _text(found: str | bytes | None) -> str:
+    """What a keyring gave; some give bytes, whatever the library says."""
+    return found.decode() if isinstance(found, bytes) else found or ""
 
 
 def _system_backend() -> Backend:

@@ -41,10 +41,10 @@ _MAX_NESTING = 50
 
 _VERBATIM = frozenset({"headers", "extra_body"})
 
-Rules = Annotated[
+Texts = Annotated[
     tuple[str, ...], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 ]
-"""One rule, or text, may stand without brackets."""
+"""One of them may stand without brackets."""
 
 
 class _Section(BaseModel):
@@ -119,7 +119,7 @@ class LlmSettings(_Section):
     temperature: float | None = Field(default=None, ge=0, le=2)
     top_p: float | None = Field(default=None, gt=0, le=1)
     seed: int | None = None
-    stop: Rules = ()
+    stop: Texts = ()
     effort: Effort | None = None
     read_timeout_s: float = Field(default=120, gt=0)
     anthropic: ProviderSettings = Field(default_factory=ProviderSettings)
@@ -140,9 +140,9 @@ class PermissionSettings(_Section):
 
     mode: Mode = "ask"
     answer_timeout_s: float = Field(default=600, gt=0)
-    allow: Rules = ()
-    ask: Rules = ()
-    deny: Rules = ()
+    allow: Texts = ()
+    ask: Texts = ()
+    deny: Texts = ()
 
 
 class MemorySettings(_Section):

@@ -1,6 +1,6 @@
 """Strict judges of request bodies: what each vendor's documentation and error messages demand.
 
-Each rule has a test in tests/unit/llm/test_history_rules.py that shows it can fail.
+Each rule has a test in tests/unit/llm/schemes/test_history_rules.py that shows it can fail.
 """
 
 from __future__ import annotations

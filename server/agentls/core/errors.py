@@ -126,6 +126,15 @@ class StreamBroken(ModelError):
     code = "stream_broken"
     retryable = True
 
+    @classmethod
+    def of(cls, error: ModelError) -> StreamBroken:
+        """The failure of a reply of which a part was shown already."""
+        if isinstance(error, cls):
+            return error
+        broken = cls(error.message, hint=error.hint, provider=error.provider, status=error.status)
+        broken.retry_after_s = error.retry_after_s
+        return broken
+
 
 class TurnError(AgentlsError):
     """The agent loop had to stop; the history is valid and the turn can be continued."""

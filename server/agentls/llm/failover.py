@@ -185,7 +185,7 @@ class PooledModel:
                     for index in sorted(progress.open):
                         yield BlockAbort(index=index, reason="the reply broke off")
                     self._broke_off = (number, request.items[-1]) if request.items else None
-                    broken = faults.as_broken(error)
+                    broken = StreamBroken.of(error)
                     if broken is error:
                         raise
                     raise broken from error

@@ -20,7 +20,7 @@ from agentls.core.requests import ModelInfo, ModelRequest
 from agentls.llm.http.transport import Transport
 from agentls.llm.options import fitted
 from agentls.llm.prices import priced
-from agentls.llm.signatures import is_rejected, without_thinking
+from agentls.llm.signatures import is_rejected, proofs, without_proofs, without_thinking
 from agentls.llm.wire.content import with_media_inline
 from agentls.llm.wire.scheme import Scheme
 
@@ -42,6 +42,7 @@ class HttpModel:
         self._transport = transport
         self._max_tokens = max_tokens
         self._told_notes: set[str] = set()
+        self._rejected: frozenset[str] = frozenset()
 
     @property
     def info(self) -> ModelInfo:
@@ -55,7 +56,7 @@ class HttpModel:
         the transport's policy, announced by `Status(state="retrying")`. Afterwards it is a broken
         stream and left to the agent: what was said must not be said twice. Options the model does
         not take are left out, announced once by `Status(state="warning")`. Thinking that the
-        provider rejects is left out in one more try.
+        provider rejects is left out in one more try, and from then on.
 
         Raises:
             ModelError: classified, without secrets.
@@ -66,6 +67,8 @@ class HttpModel:
         if request.max_tokens is None and self._max_tokens is not None:
             request = request.model_copy(update={"max_tokens": self._max_tokens})
         request = request.model_copy(update={"items": with_media_inline(request.items)})
+        if self._rejected:
+            request = without_proofs(request, self._rejected)
         request, notes = fitted(request, self._info, self._scheme.options)
         for note in notes:
             if note not in self._told_notes:
@@ -81,10 +84,13 @@ class HttpModel:
                 raise
             message = f"{error.message} Asking again without its earlier thinking."
         yield Status(state="retrying", message=message)
+        rejected = proofs(request)
         # Not to think is an option, too, and this model may not take it.
         request, _ = fitted(without_thinking(request), self._info, self._scheme.options)
         async with contextlib.aclosing(self._patiently(request)) as events:
             async for event in events:
+                if _is_of_reply(event):  # without it, it worked
+                    self._rejected |= rejected
                 yield event
 
     async def _patiently(self, request: ModelRequest) -> AsyncGenerator[Event, None]:
@@ -146,11 +152,7 @@ class HttpModel:
         """The error without keys, and as a broken stream when a part of the reply was shown."""
         error.message = self._transport.redact(error.message)
         error.args = (error.message,)
-        if not (shown and error.retryable) or isinstance(error, StreamBroken):
-            return error
-        return StreamBroken(
-            error.message, hint=error.hint, provider=error.provider, status=error.status
-        )
+        return StreamBroken.of(error) if shown and error.retryable else error
 
 
 def _is_of_reply(event: Event) -> bool:

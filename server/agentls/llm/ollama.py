@@ -250,7 +250,7 @@ def _set_by_file(answer: Mapping[str, JsonValue]) -> int | None:
 
 
 def _positive(value: object) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
+    return value if type(value) is int and value > 0 else None
 
 
 def _families(details: JsonValue) -> frozenset[str]:

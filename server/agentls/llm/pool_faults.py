@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from agentls.core.errors import BadRequest, ModelError, RateLimited, StreamBroken, Unauthorized
+from agentls.core.errors import BadRequest, ModelError, RateLimited, Unauthorized
 from agentls.core.requests import ModelInfo
 from agentls.core.text import short_line
 from agentls.llm.http.redaction import Redactor
@@ -53,17 +53,6 @@ def is_everyones(error: ModelError) -> bool:
         and not is_account(error)
         and _OWN_FAULT.search(f"{error.message} {error.hint}") is None
     )
-
-
-def as_broken(error: ModelError) -> StreamBroken:
-    """The failure of a reply of which a part was shown."""
-    if isinstance(error, StreamBroken):
-        return error
-    broken = StreamBroken(
-        error.message, hint=error.hint, provider=error.provider, status=error.status
-    )
-    broken.retry_after_s = error.retry_after_s
-    return broken
 
 
 def reworded(error: ModelError, message: str) -> ModelError:

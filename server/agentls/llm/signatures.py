@@ -7,6 +7,7 @@ conversation with it.
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from agentls.core.errors import BadRequest, ModelError
 from agentls.core.messages import Item, Reasoning, ToolCall
@@ -34,6 +35,28 @@ def without_thinking(request: ModelRequest) -> ModelRequest:
     """
     items = tuple(_unsigned(item) for item in request.items if not isinstance(item, Reasoning))
     return request.model_copy(update={"items": items, "effort": "none"})
+
+
+def proofs(request: ModelRequest) -> frozenset[str]:
+    """What vouches for the thinking and the calls of a request, each once."""
+    return frozenset(filter(None, map(_proof, request.items)))
+
+
+def without_proofs(request: ModelRequest, rejected: Container[str]) -> ModelRequest:
+    """The request without the thinking and signatures that were rejected before."""
+    kept = (item for item in request.items if not _is_thought_in(item, rejected))
+    items = tuple(_unsigned(item) if _proof(item) in rejected else item for item in kept)
+    return request.model_copy(update={"items": items})
+
+
+def _is_thought_in(item: Item, rejected: Container[str]) -> bool:
+    return isinstance(item, Reasoning) and _proof(item) in rejected
+
+
+def _proof(item: Item) -> str:
+    if isinstance(item, Reasoning):
+        return item.signature or item.encrypted or item.text
+    return (item.signature or "") if isinstance(item, ToolCall) else ""
 
 
 def _unsigned(item: Item) -> Item:

@@ -13,6 +13,7 @@ from agentls.llm.hosted import transport
 from agentls.llm.ollama import ollama_url
 from agentls.llm.provider import ProviderConfig
 from agentls.llm.registry import PROVIDERS, create, one_try, pool_of, provider_named
+from agentls.llm.text_calls.tools import TextToolModel
 from support.agent_fakes import script
 
 CLOUD = ["anthropic", "openai", "gemini", "groq", "deepseek", "openai-responses"]
@@ -71,14 +72,12 @@ def test_addresses_and_keys(name: str, path: str, headers: dict[str, str]) -> No
 
 async def test_what_the_user_says_of_a_model_counts() -> None:
     config = ProviderConfig(
-        api_key=SecretStr("k"), model="gpt-4", context_tokens=99_000, tool_calling="constrained"
+        api_key=SecretStr("k"), model="gpt-4", context_tokens=99_000, tool_calling="text"
     )
-    can = (await create("openai", config)).info.capabilities
-    assert (can.context_window, can.tool_calling, can.max_output_tokens) == (
-        99_000,
-        "constrained",
-        4_096,
-    )
+    model = await create("openai", config)
+    assert isinstance(model, TextToolModel)
+    can = model.info.capabilities
+    assert (can.context_window, can.max_output_tokens) == (99_000, 4_096)
 
 
 @pytest.mark.parametrize("name", ["openai_responses", " Anthropic ", "OLLAMA"])

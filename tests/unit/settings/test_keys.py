@@ -218,3 +218,16 @@ def test_the_library_is_not_loaded_before_it_is_needed() -> None:
     program = "import sys, agentls.keys, agentls.settings\nprint('keyring' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert ran.stdout == b"False\n"
+
+
+async def test_a_keyring_that_gives_bytes_gives_a_key() -> None:
+    class Bytes(Kept):
+        def get_password(self, service: str, username: str) -> bytes | None:  # type: ignore[override]
+            key = super().get_password(service, username)
+            return None if key is None else key.encode()
+
+    keyring = SystemKeyring(made(Bytes(openai=KEY)))
+    assert await keyring.find("openai") == SecretStr(KEY)
+    assert await keyring.find("groq") is None
+    await keyring.store("groq", SecretStr(KEY))
+    assert await keyring.find("groq") == SecretStr(KEY)

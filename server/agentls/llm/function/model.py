@@ -1,7 +1,7 @@
 """A function of the user's as a model.
 
 Owns how it is called and read: what blocks runs in threads, what streams is closed. What it gives
-is `callable_reply`'s to make a reply of.
+is `reply`'s to make a reply of.
 """
 
 from __future__ import annotations
@@ -153,11 +153,7 @@ class CallableModel:
         """The error without keys, and as a broken stream if a part of the reply was shown."""
         error.message = Redactor()(error.message)
         error.args = (error.message,)
-        if not (begun and error.retryable) or isinstance(error, StreamBroken):
-            return error
-        return StreamBroken(
-            error.message, hint=error.hint, provider=error.provider, status=error.status
-        )
+        return StreamBroken.of(error) if begun and error.retryable else error
 
 
 def load_callable(place: str) -> ModelFunction:

@@ -1,1 +1,1 @@
-"""One wire format a file; no HTTP in here."""
+"""Wire formats: a request each, and where it is long, its history and reader beside it. No HTTP."""

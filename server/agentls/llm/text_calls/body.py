@@ -1,7 +1,7 @@
 """Reads what stands behind the tag that begins a call, while it streams.
 
 Owns where a call's markup ends and the early announcement of its name and arguments. Pure; what the
-JSON means is `call_forms`'.
+JSON means is `forms`'.
 """
 
 from __future__ import annotations

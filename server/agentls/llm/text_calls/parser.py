@@ -2,7 +2,7 @@
 
 Pure text in, parts out; any slicing gives the same parts, up to where words are cut. No character
 is looked at more often than a fixed number of times. Knows nothing of events: what becomes of the
-parts is up to `text_tools` and `recovered`.
+parts is up to `tools` and `recovered`.
 """
 
 from __future__ import annotations

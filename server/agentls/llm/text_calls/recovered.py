@@ -97,7 +97,3 @@ class _Recovery(TextReply):
                 yield from super()._words(part.raw)
         for call in calls:
             yield from self._whole_call(call)
-
-
-def _says_something(part: Words | Calls) -> bool:
-    return isinstance(part, Words) and bool(part.text.strip())

@@ -2,7 +2,7 @@
 
 Owns the turning of the inner model's events into events of its own: block numbers, that every block
 ends once, that usage and the end come last. What the text holds is found by `think_tags` and
-`text_calls`.
+`parser`.
 """
 
 from __future__ import annotations

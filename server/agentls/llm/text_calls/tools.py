@@ -1,7 +1,7 @@
 """Tool calling for models that can only write text.
 
 Owns the turning of requests and replies between a tool-calling agent and such a model. Wording is
-`text_prompt`'s, finding the calls `text_calls`'.
+`prompt`'s, finding the calls `parser`'s.
 """
 
 from __future__ import annotations

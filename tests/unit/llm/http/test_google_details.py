@@ -32,7 +32,7 @@ def info(reason: JsonValue) -> JsonValue:
 def refused(
     status: int, said: str, message: str, *details: JsonValue, retry_after_s: float | None = None
 ) -> ModelError:
-    origin = Origin(provider="gemini", url="http://h", has_key=True)
+    origin = Origin("gemini", "http://h", has_key=True, key_variable="GEMINI_API_KEY")
     body = json.dumps(failure(status, said, message, *details)).encode()
     return from_status(origin, status, body, retry_after_s=retry_after_s, redact=Redactor())
 

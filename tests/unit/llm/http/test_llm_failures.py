@@ -15,7 +15,12 @@ from agentls.core.errors import (
 from agentls.llm.http.failures import Origin, from_report, from_status
 from agentls.llm.http.redaction import Redactor
 
-ORIGIN = Origin(provider="groq", url="https://api.example.com/v1", has_key=True)
+ORIGIN = Origin(
+    provider="groq",
+    url="https://api.example.com/v1",
+    has_key=True,
+    key_variable="GROQ_API_KEY",
+)
 NOTHING = Redactor()
 
 
@@ -93,7 +98,7 @@ def test_texts(status: int, body: JsonValue, text: str) -> None:
 def test_no_key_at_all() -> None:
     origin = Origin(provider="my-host", url="http://h")
     error = from_status(origin, 401, b"", redact=NOTHING)
-    assert error.hint == "No key was sent: set MY_HOST_API_KEY."
+    assert error.hint == "No key was sent: set api_key of my-host in your settings."
 
 
 @pytest.mark.parametrize(

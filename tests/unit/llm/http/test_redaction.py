@@ -113,4 +113,4 @@ def test_a_password_with_an_at_sign_goes_whole() -> None:
     ],
 )
 def test_keys_are_known_by_their_form(key: str) -> None:
-    assert Redactor()(f"wrong: {key}.") == "wrong: [key]."
+    assert Redactor()(f"wrong: {key}, try") == "wrong: [key], try"
