@@ -137,14 +137,14 @@ class App:
         async with self._choosing:
             if self._model is None:
                 try:
-                    self._model = await self._chosen()
+                    self._model = await self._choose()
                 except (Unauthorized, NoModel) as error:
                     # A key may be where it could not be looked up.
                     error.hint = " ".join((error.hint, *self._keyring.problems)).strip()
                     raise
             return self._model
 
-    async def _chosen(self) -> Model:
+    async def _choose(self) -> Model:
         llm, configs = self.settings.llm, self.provider_configs()
         if llm.pool and llm.provider == "auto" and not llm.model:
             choices = await choose_pool(llm.pool, configs, find_key=self.find_key)
@@ -157,9 +157,11 @@ class App:
         return pool_of([model for _, model in self.chosen], order=llm.order, seed=llm.pool_seed)
 
     @property
-    def choice(self) -> Choice | None:
-        """Why the model was chosen, once it was; of a pool, its first member."""
-        return self.chosen[0][0] if self.chosen else None
+    def reason(self) -> str:
+        """Why the model was chosen, as a phrase; empty until it was."""
+        if len(self.chosen) > 1:
+            return "the pool of the settings"
+        return self.chosen[0][0].reason if self.chosen else ""
 
     async def find_key(self, provider: str) -> SecretStr | None:
         """A provider's key in the system keyring, if there is one to be had."""

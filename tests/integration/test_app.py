@@ -117,8 +117,8 @@ async def test_a_model_is_chosen_once_and_anew_after_a_change(tmp_path: Path) ->
     first = script(tmp_path, {"text": "one"})
     app = await build(settings(provider="scripted", script=str(first)), workspace=tmp_path)
     assert await app.model() is await app.model()
-    assert app.choice is not None
-    assert app.choice.provider == "scripted"
+    assert [choice.provider for choice, _ in app.chosen] == ["scripted"]
+    assert app.reason == "scripted is the chosen provider"
     await app.reconfigure(settings(provider="openai", openai={"base_url": "http://127.0.0.1:1/v1"}))
     assert (await app.model()).info.provider == "openai"
     await app.aclose()

@@ -287,9 +287,12 @@ async def test_thinking_that_is_refused_is_left_out_once(wire: Wire) -> None:
         assert len(bench.server.exchanges) == 3
         assert "my thoughts" not in bench.sent(3)
         assert "first" in bench.sent(3)
+        bench.answers(wire.thought("new thoughts", "third"))
+        assert await bench.talk.ask("and on") == "third"
+        assert "my thoughts" not in bench.sent(4)  # what was refused once is not tried again
         bench.answers(refused(400, SIGNATURE), refused(400, SIGNATURE))  # type: ignore[arg-type]  # JSON
         error = await bench.fails("again")
-        assert (error.status, len(bench.server.exchanges)) == (400, 5)
+        assert (error.status, len(bench.server.exchanges)) == (400, 6)
 
 
 # --- histories that another provider wrote ---------------------------------------------------

@@ -50,8 +50,7 @@ async def model_checks(app: App) -> AsyncIterator[Check]:
         yield failure("model", error)
         return
     chosen = app.chosen
-    reason = chosen[0][0].reason if chosen else ""
-    why = f": {reason}" if reason else ""
+    why = f": {app.reason}" if app.reason else ""
     yield Check("model", "ok", f"{model.info.name} from {model.info.provider}{why}")
     providers = [choice.provider for choice, _ in chosen]
     for choice, member in chosen:
@@ -67,7 +66,7 @@ async def _member_checks(choice: Choice, model: Model) -> AsyncIterator[Check]:
     yield await _present(choice, model.info.name)
     reached = await _reach(model)
     yield reached
-    yield _context(model)
+    yield _context(model, choice)
     yield await _tools(model, reached)
 
 
@@ -123,10 +122,13 @@ async def _reach(model: Model) -> Check:
     return Check("request", "ok", f"answered; first token after {first - began:.2f} s{speed}")
 
 
-def _context(model: Model) -> Check:
+def _context(model: Model, choice: Choice) -> Check:
     can = model.info.capabilities
     if can.context_window is None:
+        provider = PROVIDERS[choice.provider]
         hint = "Set context_tokens in the provider's section of your settings."
+        if provider.models_path:
+            hint += f" `agentls model refresh {provider.family}` may find it."
         return Check("context", "note", "not known: long sessions may be refused", hint)
     longest = f"; writes at most {can.max_output_tokens}" if can.max_output_tokens else ""
     return Check("context", "ok", f"{can.context_window} tokens{longest}")

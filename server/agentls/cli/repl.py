@@ -213,5 +213,5 @@ class Conversation:
 
     async def _model_line(self) -> str:
         info = (await self._app.model()).info
-        choice = self._app.choice
-        return f"{info.name} ({info.provider}{': ' + choice.reason if choice else ''})"
+        reason = self._app.reason
+        return f"{info.name} ({info.provider}{f': {reason}' if reason else ''})"

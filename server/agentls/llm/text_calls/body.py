@@ -241,7 +241,7 @@ class CallBody:
         A closing tag in a string is the string's, unless the line ends behind it: then a quote is
         missing somewhere, for JSON has no line ends in strings.
         """
-        rest = text[at : at + 20]
+        rest = text[at : at + _MAX_FENCE_CHARS]
         for end in self._ends:
             if not end:
                 continue

@@ -34,6 +34,9 @@ _PAIR = re.compile(
 )
 _HEAD = re.compile(rf"{_NAME}(?=(\s*)(.?))", re.DOTALL)
 _BEHIND_NAME = ("(", "{", "[ARGS]", "[CALL_ID]", "<arg_key>", "<|", "<\uff5c", "```", "</", "json<")
+_BEGUN = ("[TOOL_CALLS]", "[ARGS]", "[CALL_ID]", "```")
+_WORDS = ("functions.", "assistant", "commentary", "analysis", "json", "to")
+_TAG_BEGUN = re.compile(r"<[/|\uff5c]?[\w:|\uff5c\u2581]*")
 _ELEMENTS = ("<function=", '<invoke name="', '<\uff5cDSML\uff5cinvoke name="')
 
 
@@ -63,12 +66,14 @@ def may_be_marked(head: str, names: Collection[str]) -> bool | None:
     rest = head[_skip(head, 0) :]
     if not rest:
         return None
+    if any(mark.startswith(rest) for mark in _BEGUN):
+        return None
     if rest[0] in "{[":
         return True
     if rest[0] == "<":
         if element := _ELEMENT.match(rest):
             return element[1] in names
-        begun = any(rest.startswith(mark) or mark.startswith(rest) for mark in _ELEMENTS)
+        begun = any(rest.startswith(mark) for mark in _ELEMENTS) or _TAG_BEGUN.fullmatch(rest)
         in_token = rest[1:2] in ("", "|", "\uff5c") and ">" not in rest
         return None if begun or in_token else False
     found = _HEAD.match(rest)
@@ -77,8 +82,8 @@ def may_be_marked(head: str, names: Collection[str]) -> bool | None:
     behind = rest[found.end() :].lstrip()
     if not behind:
         said = found[1]
-        known = any(name.startswith(said) for name in names)
-        return None if known or "functions.".startswith(said) or said == "function" else False
+        begun = any(name.startswith(said) for name in (*names, *_WORDS))
+        return None if begun else False
     if behind == ":":
         return None if found[1] in names else False
     if found[1] == "function" and "<\uff5ctool".startswith(behind):

@@ -47,6 +47,7 @@ class CallParser:
         self._quotes = False  # the line is a quotation
         self._in_line = False  # words stand before the tag on its line
         self._muted = ""  # what ends thinking in the middle of the text
+        self._named = ""  # what ends a tag of thinking that stands among words
         self._wrapped = False  # a fence around tags was dropped, its end is still to come
         self._body: CallBody | None = None
         self._fence = Fence("")
@@ -114,6 +115,9 @@ class CallParser:
 
     def _tag(self, tag: Tag) -> bool:
         """Take a tag; False when it is text."""
+        if tag.text == self._named:
+            self._named = ""
+            return False
         if tag.kind == "think_end" and not self._muted:
             self._parts.end_thought(is_mark=not self.thought)
             if self.thought:
@@ -124,6 +128,7 @@ class CallParser:
             return False
         elif tag.kind == "think":
             self._muted = THINK_TAGS[tag.text] if self._blank else ""
+            self._named = "" if self._blank else THINK_TAGS[tag.text]
             return False
         elif tag.opener is not None and self._names:
             self._body = CallBody(

@@ -16,6 +16,11 @@ THINK_TAGS: Mapping[str, str] = MappingProxyType(
         "<thinking>": "</thinking>",
         "<reasoning>": "</reasoning>",
         "<thought>": "</thought>",
+        "<THINK>": "</THINK>",
+        "<antThinking>": "</antThinking>",
+        "<seed:think>": "</seed:think>",
+        "<|START_THINKING|>": "<|END_THINKING|>",
+        "<|begin_of_thought|>": "<|end_of_thought|>",
         "[THINK]": "[/THINK]",
     }
 )

@@ -184,6 +184,44 @@ async def test_any_slicing_gives_the_same(
     assert joined(events) == joined(await replies(model, reply(whole), asking(tools=TOOLS)))
 
 
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "Hello <think>x</think> bye.",
+        "The tags are <thinking> and\n</thinking>, in that order.",
+        "A <think> without an end.",
+    ],
+)
+async def test_tags_of_thinking_among_words_are_words(
+    whole: str, model: type[RecoveringModel | TextToolModel]
+) -> None:
+    for pieces in ([whole], list(whole)):
+        events = joined(await replies(model, reply(*pieces), asking(tools=TOOLS)))
+        assert events == [*text(0, whole), USAGE, END]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ("<THINK>", "</THINK>"),
+        ("<seed:think>", "</seed:think>"),
+        ("<antThinking>", "</antThinking>"),
+        ("<|START_THINKING|>", "<|END_THINKING|>"),
+        ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ],
+)
+async def test_what_other_models_think_never_runs(
+    begin: str, end: str, model: type[RecoveringModel | TextToolModel]
+) -> None:
+    for form in FORMS.values():
+        for behind in (f"{end}No.", ""):
+            events = await replies(model, reply(f"{begin}{form}{behind}"), asking(tools=TOOLS))
+            assert made(events) == []
+            assert shown(events) == ("No." if behind else "")
+
+
 async def test_words_are_not_held_behind_a_mark_that_is_no_call() -> None:
     events = await replies(RecoveringModel, reply("<tool_call> is", " a tag"), asking(tools=TOOLS))
     assert [e.text for e in events if isinstance(e, BlockDelta)] == ["<tool_call> is", " a tag"]
