@@ -144,8 +144,10 @@ async def _tools(model: Model, reached: Check) -> Check:
     }[model.info.capabilities.tool_calling]
     # A script has no line for this question.
     asks = model.info.capabilities.tool_calling != "none" and model.info.provider != "scripted"
-    if not asks or reached.state == "failed":
-        return Check("tool calls", "ok" if reached.state != "failed" else "note", how)
+    if reached.state == "failed":
+        return Check("tool calls", "note", "not tried")
+    if not asks:
+        return Check("tool calls", "ok", how)
     request = ModelRequest(
         items=(Message.of("user", _TOOL_PROBE),), tools=(_TOOL,), max_tokens=_TOOL_TOKENS
     )

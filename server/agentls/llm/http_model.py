@@ -20,7 +20,7 @@ from agentls.core.requests import ModelInfo, ModelRequest
 from agentls.llm.http.transport import Transport
 from agentls.llm.options import fitted
 from agentls.llm.prices import priced
-from agentls.llm.signatures import is_rejected, proofs, without_proofs, without_thinking
+from agentls.llm.signatures import Proof, is_rejected, proofs, without_proofs, without_thinking
 from agentls.llm.wire.content import with_media_inline
 from agentls.llm.wire.scheme import Scheme
 
@@ -42,7 +42,7 @@ class HttpModel:
         self._transport = transport
         self._max_tokens = max_tokens
         self._told_notes: set[str] = set()
-        self._rejected: frozenset[str] = frozenset()
+        self._rejected: frozenset[Proof] = frozenset()
 
     @property
     def info(self) -> ModelInfo:

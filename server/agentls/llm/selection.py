@@ -96,7 +96,10 @@ async def choose_pool(
         try:
             provider = provider_named(name)
         except SettingsError as error:
-            error.hint = error.hint.replace("Set LLM_PROVIDER to", "A pool (LLM_POOL) is made of")
+            names = ", ".join(PROVIDERS)
+            error.hint = (
+                f"A pool (LLM_POOL) is made of: {names}; each may have a model behind a slash."
+            )
             raise
         members.append(await _named(provider, configs, model, find_key))
     return members

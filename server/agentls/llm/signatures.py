@@ -15,6 +15,9 @@ from agentls.core.requests import ModelRequest
 
 _ABOUT_THINKING = re.compile(r"signature|thinking|thought|reasoning|encrypted", re.IGNORECASE)
 
+Proof = Reasoning | str
+"""Thinking, or the signature of a call."""
+
 
 def is_rejected(error: ModelError, request: ModelRequest, provider: str) -> bool:
     """Whether an error is about thinking of this provider that the request sent back to it."""
@@ -37,26 +40,25 @@ def without_thinking(request: ModelRequest) -> ModelRequest:
     return request.model_copy(update={"items": items, "effort": "none"})
 
 
-def proofs(request: ModelRequest) -> frozenset[str]:
-    """What vouches for the thinking and the calls of a request, each once."""
-    return frozenset(filter(None, map(_proof, request.items)))
+def proofs(request: ModelRequest) -> frozenset[Proof]:
+    """The thinking and the signatures of calls in a request."""
+    return frozenset(proof for item in request.items if (proof := _proof(item)) is not None)
 
 
-def without_proofs(request: ModelRequest, rejected: Container[str]) -> ModelRequest:
+def without_proofs(request: ModelRequest, rejected: Container[Proof]) -> ModelRequest:
     """The request without the thinking and signatures that were rejected before."""
-    kept = (item for item in request.items if not _is_thought_in(item, rejected))
-    items = tuple(_unsigned(item) if _proof(item) in rejected else item for item in kept)
-    return request.model_copy(update={"items": items})
+    items = (
+        _unsigned(item) if _proof(item) in rejected else item
+        for item in request.items
+        if not (isinstance(item, Reasoning) and item in rejected)
+    )
+    return request.model_copy(update={"items": tuple(items)})
 
 
-def _is_thought_in(item: Item, rejected: Container[str]) -> bool:
-    return isinstance(item, Reasoning) and _proof(item) in rejected
-
-
-def _proof(item: Item) -> str:
+def _proof(item: Item) -> Proof | None:
     if isinstance(item, Reasoning):
-        return item.signature or item.encrypted or item.text
-    return (item.signature or "") if isinstance(item, ToolCall) else ""
+        return item
+    return item.signature if isinstance(item, ToolCall) else None
 
 
 def _unsigned(item: Item) -> Item:

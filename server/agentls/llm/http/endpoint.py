@@ -161,11 +161,12 @@ def _parse(base_url: str, provider: str) -> tuple[httpx.URL, str, str]:
         url, user, password = httpx.URL(""), "", ""
     port = url.port
     possible = port is None or 0 < port <= _MAX_PORT
-    if url.scheme not in ("http", "https") or not url.host or not possible:
+    if url.scheme not in ("http", "https") or not url.host or not possible or "@" in url.path:
         # The text is not quoted: it may hold a password.
         raise SettingsError(
             f"The base URL for {provider} is no address of a server.",
-            hint="It looks like https://api.example.com/v1 or http://localhost:8080/v1.",
+            hint="It looks like https://api.example.com/v1 or http://localhost:8080/v1. "
+            "In a password, / is written %2F and @ is written %40.",
         )
     return url, user, password
 

@@ -169,18 +169,18 @@ class CallBody:
     def _marks(self, text: str, at: int, final: bool) -> int:
         """Marks and what stands between them, up to an end in front of which it can be read."""
         ends = [end for end in self._ends if end]
-        start, end = min(((n, e) for e in ends if (n := text.find(e, at)) >= 0), default=(-1, ""))
-        if start < 0:
+        found = re.compile("|".join(map(re.escape, ends))).search(text, at) if ends else None
+        if found is None:
             held = 0 if final else max((overlap(text[at:], e) for e in ends), default=0)
             return self._keep(text, at, len(text) - held)
-        at = self._keep(text, at, start)
+        at, end = self._keep(text, at, found.start()), found[0]
         if end in THINK_TAGS.values():
             return self._close(at, end)
         self._tries += 1
         if self._tries <= _MAX_TRIES:
             self._marked = read_marked(self.raw + end, self._tools)
-        if self._marked or not has_open_value("".join(self._raw)):
-            return self._close(at, end)
+            if self._marked or not has_open_value("".join(self._raw)):
+                return self._close(at, end)
         return self._keep(text, at, at + len(end))
 
     def _json(self, text: str, at: int, final: bool) -> int:

@@ -103,7 +103,7 @@ class HeldJson:
         if found[2] == "{":
             self._pieces.append(found[1])
             self._scan, self._is_whole = JsonScan(), False
-            return found.end(1)
+            return self.take(text, found.end(1), final=final)
         return at
 
     def _decide(self, text: str, at: int, final: bool) -> int:

@@ -73,7 +73,8 @@ def may_be_marked(head: str, names: Collection[str]) -> bool | None:
     if rest[0] == "<":
         if element := _ELEMENT.match(rest):
             return element[1] in names
-        begun = any(rest.startswith(mark) for mark in _ELEMENTS) or _TAG_BEGUN.fullmatch(rest)
+        begun = any(rest.startswith(mark) or mark.startswith(rest) for mark in _ELEMENTS)
+        begun = begun or _TAG_BEGUN.fullmatch(rest) is not None
         in_token = rest[1:2] in ("", "|", "\uff5c") and ">" not in rest
         return None if begun or in_token else False
     found = _HEAD.match(rest)

@@ -144,3 +144,13 @@ async def test_a_proxy_that_cannot_be_used(proxy: str, monkeypatch: pytest.Monke
     monkeypatch.setenv("ALL_PROXY", proxy)
     with pytest.raises(SettingsError, match="proxy"):
         await Endpoint("https://api.example.com", provider="p").open_client().aclose()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://me:hun/ter2@h/v1", "http://me:h@h/v1/@x", "https://h/v1/me:hunter2@x"]
+)
+def test_half_a_password_is_never_taken_for_a_host(url: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Endpoint(url, provider="p")
+    assert "%2F" in caught.value.hint
+    assert "hun" not in str(caught.value)

@@ -222,6 +222,15 @@ async def test_what_other_models_think_never_runs(
             assert shown(events) == ("No." if behind else "")
 
 
+@pytest.mark.timeout(20)
+async def test_an_argument_full_of_marks_takes_no_longer_than_another() -> None:
+    content = "</function></tool_call>\n" * 20_000
+    whole = f"<function=write_file><parameter=path>a</parameter><parameter=content>{content}"
+    for end in ("", "</parameter></function>"):
+        for model in MODELS:
+            await replies(model, reply(whole + end), asking(tools=TOOLS))
+
+
 async def test_words_are_not_held_behind_a_mark_that_is_no_call() -> None:
     events = await replies(RecoveringModel, reply("<tool_call> is", " a tag"), asking(tools=TOOLS))
     assert [e.text for e in events if isinstance(e, BlockDelta)] == ["<tool_call> is", " a tag"]
