@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentls.llm.http.redaction import Redactor, names_key
+from agentls.core.redaction import Redactor, carries_key, names_key
 
-_KEY_HEADER = re.compile(r"auth|key|token|secret|cookie|passw|credential", re.IGNORECASE)
 _USER_INFO = re.compile(r"^([a-z][a-z0-9+.-]*:)?//[^/?#]*@", re.IGNORECASE)
 
 
@@ -115,7 +114,7 @@ def _withheld(section: dict[str, Any], place: tuple[str, ...]) -> Iterator[tuple
 
 def _headers(headers: dict[str, Any], place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     for name, value in [*headers.items()]:
-        if _KEY_HEADER.search(name) or _holds_key(name, value):
+        if carries_key(name) or _holds_key(name, value):
             del headers[name]
             yield (*place, name)
 

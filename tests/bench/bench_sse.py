@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import httpx
 
-from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.schemes.openai_chat_reader import ChatReader
 from agentls.llm.wire.sse import SSEDecoder
 
 _SLICE = 64 * 1024

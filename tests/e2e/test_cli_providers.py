@@ -203,6 +203,8 @@ REFUSALS = {
 @each
 async def test_refusals_say_who_what_and_what_to_do(cli: Cli, case: Case, status: int) -> None:
     code, retryable, hint = REFUSALS[status]
+    if case.name == "ollama" and status == 401:
+        hint = "api_key of ollama in your settings"  # it has no variable
     reply = refusal(status, f"No such thing for {KEY}.")
     tries = 4 if retryable else 1
     async with FakeServer(*case.first(), *[reply] * tries) as server:

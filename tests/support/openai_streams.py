@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from agentls.core.errors import ModelError
 from agentls.core.events import Event
-from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.schemes.openai_chat_reader import ChatReader
 from agentls.llm.wire.scheme import Reader
 
 DONE = b"data: [DONE]\n\n"

@@ -68,7 +68,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report wrong usage."""
-        from agentls.llm.http.redaction import Redactor
+        from agentls.core.redaction import Redactor
 
         # Somebody may have tried to pass a key.
         message = re.sub(r"(?s)(ACTION: invalid choice): .* (?=\(choose)", r"\1 ", message)

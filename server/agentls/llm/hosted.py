@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pydantic import SecretStr
 
 from agentls.core.errors import SettingsError, Unauthorized
+from agentls.core.redaction import secrets_in
 from agentls.core.requests import Capabilities, ModelInfo
 from agentls.llm.capabilities import Facts, facts
-from agentls.llm.http.redaction import secrets_in
 from agentls.llm.http.retry import RetryPolicy
 from agentls.llm.http.transport import Transport
 from agentls.llm.http_model import HttpModel

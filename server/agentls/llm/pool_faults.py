@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 
 from agentls.core.errors import BadRequest, ModelError, RateLimited, Unauthorized
+from agentls.core.redaction import Redactor
 from agentls.core.requests import ModelInfo
 from agentls.core.text import short_line
-from agentls.llm.http.redaction import Redactor
 
 _REASON_CHARS = 240
 _SHARED_FAULTS = frozenset({400, 413, 422})

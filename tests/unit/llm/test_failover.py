@@ -23,8 +23,8 @@ from agentls.core.events import BlockDelta, Event, Ping, Status
 from agentls.core.messages import Message
 from agentls.core.requests import ModelRequest
 from agentls.llm.failover import PooledModel
-from agentls.llm.http.failures import Silent, Stalled
 from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.wire.failures import Silent, Stalled
 from support.pool_members import (
     ABORTED,
     HI,

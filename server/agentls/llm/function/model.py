@@ -20,11 +20,11 @@ from agentls.core.errors import ModelError, SettingsError, StreamBroken
 from agentls.core.events import Event, Status
 from agentls.core.media import check_media
 from agentls.core.messages import Message
+from agentls.core.redaction import Redactor
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, Option
 from agentls.core.text import short_line
 from agentls.llm.function.reading import WorkerThread, read_async, read_blocking
 from agentls.llm.function.reply import CallableReply
-from agentls.llm.http.redaction import Redactor
 from agentls.llm.options import fitted
 
 ModelFunction = Callable[[Any], object]

@@ -1,1 +1,1 @@
-"""The way to a provider: addresses, keys, connections, and what failures mean."""
+"""The way to a provider: addresses, keys, connections, and when to ask again."""

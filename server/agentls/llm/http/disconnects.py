@@ -13,7 +13,7 @@ import ssl
 import httpx
 
 from agentls.core.errors import BadRequest, ModelError, StreamBroken, Unreachable
-from agentls.llm.http.failures import Origin, Silent, Stalled
+from agentls.llm.wire.failures import Origin, Silent, Stalled
 
 _NO_HTTP = re.compile(r"illegal (status|header) line")
 """What h11 says of bytes that are not HTTP."""

@@ -18,10 +18,9 @@ from pydantic import SecretStr
 
 from agentls import __version__
 from agentls.core.errors import SettingsError, Unauthorized
-from agentls.llm.http.failures import Origin
-from agentls.llm.http.redaction import Redactor
+from agentls.core.redaction import Redactor, carries_key
+from agentls.llm.wire.failures import Origin
 
-_CARRIES_KEY = re.compile(r"auth|key|token|secret|cookie", re.IGNORECASE)
 _KEY_LENGTH = 16
 """A header as long as this may hold a key whatever its name is."""
 _MAX_PORT = 65_535
@@ -72,7 +71,7 @@ class Endpoint:
         secret_headers = [
             part
             for name, value in self._extra.items()
-            if _CARRIES_KEY.search(name) or len(value) >= _KEY_LENGTH
+            if carries_key(name) or len(value) >= _KEY_LENGTH
             for part in _secret_parts(name, value)
         ]
         self.redact = Redactor([key, basic, password, *secret_headers, *secrets])
@@ -81,7 +80,7 @@ class Endpoint:
             provider=provider,
             url=str(shown) if uds is None else "a local socket",
             key_variable=key_variable,
-            has_key=bool(key or basic) or any(map(_CARRIES_KEY.search, self._extra)),
+            has_key=bool(key or basic) or any(map(carries_key, self._extra)),
             is_local=uds is not None or _is_loopback(self._url.host),
         )
 
@@ -174,7 +173,7 @@ def _parse(base_url: str, provider: str) -> tuple[httpx.URL, str, str]:
 def _secret_parts(name: str, value: str) -> Iterator[str]:
     """A header's value, and the keys in it: behind `Bearer`, behind the `=` of a cookie."""
     yield value
-    if _CARRIES_KEY.search(name):
+    if carries_key(name):
         words = re.split(r"[\s;,]+", value)
         yield from words[1:]
         yield from (word.partition("=")[2] for word in words)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agentls.core.errors import ModelError
-from agentls.llm.http.failures import Silent, Stalled
+from agentls.llm.wire.failures import Silent, Stalled
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,11 @@ import httpx
 from pydantic import JsonValue, SecretStr
 
 from agentls.core.errors import BadRequest, ModelError, Unreachable
-from agentls.llm.http import disconnects, failures
+from agentls.llm.http import disconnects
 from agentls.llm.http.endpoint import Endpoint, proxy_error
-from agentls.llm.http.failures import Origin
 from agentls.llm.http.retry import RetryPolicy, retry_after_s
+from agentls.llm.wire import failures
+from agentls.llm.wire.failures import Origin
 
 _log = logging.getLogger(__name__)
 

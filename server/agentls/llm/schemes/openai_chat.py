@@ -1,7 +1,7 @@
 """The wire format of `/chat/completions`, as OpenAI made it and many servers speak it.
 
 Serves OpenAI, Groq, DeepSeek, vLLM, LM Studio, llama.cpp's server and Ollama's /v1. Owns the
-request; `openai_messages` has the history, `openai_reader` the reply.
+request; `openai_chat_messages` has the history, `openai_chat_reader` the reply.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Literal
 from pydantic import JsonValue
 
 from agentls.core.requests import ModelRequest, Option, ToolDefinition
-from agentls.llm.schemes.openai_messages import to_messages
-from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.schemes.openai_chat_messages import to_messages
+from agentls.llm.schemes.openai_chat_reader import ChatReader
 from agentls.llm.wire.blocks import new_call_id
 
 

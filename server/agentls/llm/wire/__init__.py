@@ -1,1 +1,1 @@
-"""What wire formats are made of: framing, fields, blocks, and how a reply is read."""
+"""What wire formats are made of: framing, fields, blocks, errors, and how a reply is read."""

@@ -15,8 +15,8 @@ from typing import Protocol
 
 from agentls.core.errors import BadRequest, ModelError, StreamBroken
 from agentls.core.events import Event, Ping, Status, StopReason, Usage
-from agentls.llm.http import failures
-from agentls.llm.http.redaction import Redactor
+from agentls.core.redaction import Redactor
+from agentls.llm.wire import failures
 from agentls.llm.wire.blocks import CallBlocks, Numbers, Prose, new_call_id
 from agentls.llm.wire.fields import Malformed, Object
 from agentls.llm.wire.sse import Frame, FrameTooLong

@@ -21,9 +21,9 @@ from agentls.core.events import (
     StopReason,
     Usage,
 )
-from agentls.llm.http.failures import Origin, from_status
-from agentls.llm.http.redaction import Redactor
+from agentls.core.redaction import Redactor
 from agentls.llm.schemes.anthropic import MessagesReader
+from agentls.llm.wire.failures import Origin, from_status
 from support.anthropic_events import TOOL_USE, USAGE, called, read, reply, thought
 from support.anthropic_streams import (
     PING,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentls.core.events import Usage
-from agentls.llm.schemes.openai_calls import Fragment
+from agentls.llm.schemes.openai_chat_calls import Fragment
 from agentls.llm.wire.fields import (
     Malformed,
     Object,

@@ -1,9 +1,9 @@
 """Replies of `/chat/completions`, streamed or whole, as events.
 
-Owns the meaning of chunks; telling calls apart is `openai_calls`'. A reply is whole once a finish
-reason was seen, with or without `[DONE]`; `[DONE]` without a finish reason is a cut reply, since
-nothing says that the last call in it is complete. What the finish reason claims about calls is not
-believed: the calls decide.
+Owns the meaning of chunks; telling calls apart is `openai_chat_calls`'. A reply is whole once a
+finish reason was seen, with or without `[DONE]`; `[DONE]` without a finish reason is a cut reply,
+since nothing says that the last call in it is complete. What the finish reason claims about calls
+is not believed: the calls decide.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agentls.core.events import Event
-from agentls.llm.schemes.openai_calls import Calls
-from agentls.llm.schemes.openai_chunks import (
+from agentls.llm.schemes.openai_chat_calls import Calls
+from agentls.llm.schemes.openai_chat_chunks import (
     choice_of,
     fault_of,
     fragments_of,

@@ -37,6 +37,7 @@ _KEY_NAME = re.compile(
     re.IGNORECASE,
 )
 _USERINFO = re.compile(r"(?<=://)[^/\s\"'<>]+@")
+_KEY_HEADER = re.compile(r"auth|key|token|secret|cookie|passw|credential", re.IGNORECASE)
 
 
 class Redactor:
@@ -88,6 +89,11 @@ def _without(text: str, secret: str) -> str:
         text = text[:start] + _SHOWN + text[end:]
         start = text.find(secret[:_PART], start + len(_SHOWN))
     return text
+
+
+def carries_key(header: str) -> bool:
+    """Whether a header of this name may carry a key."""
+    return _KEY_HEADER.search(header) is not None
 
 
 def names_key(name: str) -> bool:

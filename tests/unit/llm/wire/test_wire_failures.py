@@ -12,8 +12,8 @@ from agentls.core.errors import (
     StreamBroken,
     Unauthorized,
 )
-from agentls.llm.http.failures import Origin, from_report, from_status
-from agentls.llm.http.redaction import Redactor
+from agentls.core.redaction import Redactor
+from agentls.llm.wire.failures import Origin, from_report, from_status
 
 ORIGIN = Origin(
     provider="groq",

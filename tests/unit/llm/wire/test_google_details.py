@@ -8,9 +8,9 @@ import pytest
 from pydantic import JsonValue
 
 from agentls.core.errors import BadRequest, ModelError, RateLimited, Unauthorized
-from agentls.llm.http.failures import Origin, from_report, from_status
-from agentls.llm.http.google_details import rejects_key, retry_delay_s
-from agentls.llm.http.redaction import Redactor
+from agentls.core.redaction import Redactor
+from agentls.llm.wire.failures import Origin, from_report, from_status
+from agentls.llm.wire.google_details import rejects_key, retry_delay_s
 from support.gemini_streams import failure
 
 RPC = "type.googleapis.com/google.rpc."

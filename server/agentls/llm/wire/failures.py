@@ -21,7 +21,7 @@ from agentls.core.errors import (
     Unreachable,
 )
 from agentls.core.text import short_line
-from agentls.llm.http import google_details
+from agentls.llm.wire import google_details
 
 RETRYABLE = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 _MAX_WRAPPINGS = 8

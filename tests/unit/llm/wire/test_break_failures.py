@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from agentls.core.errors import BadRequest, ModelError, RateLimited, Unreachable
+from agentls.core.redaction import Redactor
 from agentls.llm import pool_faults
 from agentls.llm.http.disconnects import before_answer
-from agentls.llm.http.failures import Origin, from_report, from_status
-from agentls.llm.http.redaction import Redactor
+from agentls.llm.wire.failures import Origin, from_report, from_status
 
 ORIGIN = Origin(provider="p", url="https://h/v1", has_key=True)
 

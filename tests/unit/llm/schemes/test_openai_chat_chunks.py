@@ -13,7 +13,7 @@ from agentls.core.events import (
     BlockStart,
     Usage,
 )
-from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.schemes.openai_chat_reader import ChatReader
 from support.openai_streams import (
     DONE,
     RECORDED,

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from agentls.core.errors import BadRequest, ModelError, RateLimited, Unreachable
-from agentls.llm.http.failures import Silent, Stalled
 from agentls.llm.http.retry import RetryPolicy, retry_after_s
+from agentls.llm.wire.failures import Silent, Stalled
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from agentls.core.errors import BadRequest, ModelError, StreamBroken, Unreachable
 from agentls.llm.http.disconnects import before_answer, midway
-from agentls.llm.http.failures import Origin, Silent
+from agentls.llm.wire.failures import Origin, Silent
 
 FAR = Origin(provider="p", url="https://h/v1")
 NEAR = Origin(provider="p", url="http://localhost/v1", is_local=True)

@@ -6,8 +6,8 @@ import urllib.parse
 
 import pytest
 
+from agentls.core.redaction import Redactor, names_key, secrets_in
 from agentls.llm.http.endpoint import Endpoint
-from agentls.llm.http.redaction import Redactor, names_key, secrets_in
 
 KEY = "Zq3x-no-known-prefix"
 

@@ -18,7 +18,7 @@ from agentls.core.events import (
     StopReason,
     Usage,
 )
-from agentls.llm.schemes.openai_reader import ChatReader
+from agentls.llm.schemes.openai_chat_reader import ChatReader
 from support.openai_streams import (
     DONE,
     RECORDED,
