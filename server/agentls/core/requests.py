@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, JsonValue
 
@@ -19,6 +19,8 @@ Option = Literal[
     "max_tokens", "temperature", "top_p", "seed", "stop", "effort", "response_schema", "tools"
 ]
 """What a request may set and a wire format or a model may not take."""
+
+OPTIONS: frozenset[Option] = frozenset(get_args(Option))
 
 ToolKind = Literal["read", "edit", "delete", "move", "search", "execute", "think", "fetch", "other"]
 """ACP's tool kinds."""

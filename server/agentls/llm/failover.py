@@ -23,6 +23,7 @@ from agentls.core.ports import Model
 from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, ToolCalling
 from agentls.llm import pool_faults as faults
 from agentls.llm.http.retry import RetryPolicy
+from agentls.llm.wire.blocks import BROKE_OFF
 
 _TRIES = 2
 _BROKEN_FOR_S = 60.0
@@ -183,7 +184,7 @@ class PooledModel:
                 self._demote(number, error, progress)
                 if progress.shown:
                     for index in sorted(progress.open):
-                        yield BlockAbort(index=index, reason="the reply broke off")
+                        yield BlockAbort(index=index, reason=BROKE_OFF)
                     self._broke_off = (number, request.items[-1]) if request.items else None
                     broken = StreamBroken.of(error)
                     if broken is error:

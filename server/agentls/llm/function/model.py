@@ -21,7 +21,7 @@ from agentls.core.events import Event, Status
 from agentls.core.media import check_media
 from agentls.core.messages import Message
 from agentls.core.redaction import Redactor
-from agentls.core.requests import Capabilities, ModelInfo, ModelRequest, Option
+from agentls.core.requests import OPTIONS, Capabilities, ModelInfo, ModelRequest, Option
 from agentls.core.text import short_line
 from agentls.llm.function.reading import WorkerThread, read_async, read_blocking
 from agentls.llm.function.reply import CallableReply
@@ -31,9 +31,6 @@ ModelFunction = Callable[[Any], object]
 """Takes a `ModelRequest`, or the last text of the user if its parameter is annotated `str`; gives
 text, items or events, at once or as an iterable, sync or async."""
 
-_OPTIONS: frozenset[Option] = frozenset(
-    {"max_tokens", "temperature", "top_p", "seed", "stop", "effort", "response_schema", "tools"}
-)
 _REASON_CHARS = 300
 _PLACE = re.compile(r"([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*(?:\.[^\W\d]\w*)*)")
 
@@ -90,7 +87,7 @@ class CallableModel:
         for item in request.items:
             if isinstance(item, Message):
                 check_media(self._info, item.content)
-        carried = frozenset[Option]() if self._takes_text else _OPTIONS
+        carried = frozenset[Option]() if self._takes_text else OPTIONS
         request, notes = fitted(request, self._info, carried)
         for note in notes:
             if note not in self._told_notes:

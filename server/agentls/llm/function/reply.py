@@ -24,7 +24,7 @@ from agentls.core.events import (
     Usage,
 )
 from agentls.core.messages import Item, Message, Reasoning, TextBlock, ToolCall
-from agentls.llm.wire.blocks import CallBlocks, Numbers, Prose, new_call_id
+from agentls.llm.wire.blocks import BROKE_OFF, CallBlocks, Numbers, Prose, new_call_id
 from agentls.llm.wire.halves import Mender, without_halves
 
 _CUTS = {
@@ -122,7 +122,7 @@ class CallableReply:
 
     def abort(self) -> Iterator[Event]:
         """The reply broke off: end what is open."""
-        reason = "the reply broke off"
+        reason = BROKE_OFF
         yield from self._prose.abort(reason)
         yield from self._calls.abort(reason)
         for block in self._open.values():

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 
 from agentls.core.events import Event, Ping, Usage
 from agentls.core.messages import Reasoning
-from agentls.core.requests import ModelRequest, Option, ToolDefinition
+from agentls.core.requests import OPTIONS, ModelRequest, Option, ToolDefinition
 from agentls.llm.schemes.anthropic_messages import Json, Turn, began_thinking, to_turns
 from agentls.llm.wire import fields
 from agentls.llm.wire.blocks import ProseKind, new_call_id
@@ -38,9 +38,7 @@ class Anthropic:
     """A `llm.wire.scheme.Scheme`."""
 
     path = "/v1/messages"
-    options: frozenset[Option] = frozenset(
-        {"max_tokens", "temperature", "top_p", "stop", "effort", "response_schema", "tools"}
-    )
+    options: frozenset[Option] = OPTIONS - {"seed"}
 
     def __init__(
         self,

@@ -82,10 +82,10 @@ def _blocks(item: Item, provider: str) -> Iterator[Json]:
         case Reasoning(encrypted=str(data)) if data and item.provider == provider:
             yield {"type": "redacted_thinking", "data": data}
         case ToolCall(arguments=given):
-            call_id, name = content.call_id(item.call_id), content.tool_name(item.name)
+            call_id, name = content.plain_call_id(item.call_id), content.tool_name(item.name)
             yield {"type": "tool_use", "id": call_id, "name": name, "input": given}
         case ToolResult(content=said):
-            result: Json = {"tool_use_id": content.call_id(item.call_id)}
+            result: Json = {"tool_use_id": content.plain_call_id(item.call_id)}
             failed: Json = {"is_error": True} if item.is_error else {}
             said = said if said.strip() else "(no output)"
             yield {"type": "tool_result", **result, "content": said, **failed}

@@ -24,7 +24,7 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentls.core.requests import Effort, ModelRequest, Option, ToolDefinition
+from agentls.core.requests import OPTIONS, Effort, ModelRequest, ToolDefinition
 from agentls.core.text import short_line
 from agentls.llm.wire import fields
 from agentls.llm.wire.blocks import ProseKind, new_call_id
@@ -34,9 +34,6 @@ from agentls.llm.wire.reading import FILTERED, SAID_ALL, TOO_LONG, Ending, Strea
 
 Json = dict[str, JsonValue]
 
-_OPTIONS: frozenset[Option] = frozenset(
-    {"max_tokens", "temperature", "top_p", "seed", "stop", "effort", "response_schema", "tools"}
-)
 _BUDGETS: dict[Effort | None, int] = {None: -1, "low": 1024, "medium": 8192, "high": 24_576}
 """In tokens, as Google's own compatibility layer reads an effort; -1 lets the model decide. It has
 to be said: a model that does not think by default refuses to show thoughts without it."""
@@ -80,7 +77,7 @@ class Gemini:
             kind, name = "models", model
         resource = f"{kind}/{quote(name, safe='', errors='replace')}"
         self.path = f"/v1beta/{resource}:streamGenerateContent?alt=sse"
-        self.options = _OPTIONS - {"effort"} if thinking == "off" else _OPTIONS
+        self.options = OPTIONS - {"effort"} if thinking == "off" else OPTIONS
         self._least_budget = 128 if "-pro" in name else 0  # Pro cannot stop thinking
         self._provider = provider
         self._extra = dict(extra_body or {})

@@ -24,7 +24,7 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentls.core.requests import ModelRequest, Option, ToolDefinition
+from agentls.core.requests import OPTIONS, ModelRequest, Option, ToolDefinition
 from agentls.llm.schemes.ollama_context import SentContext
 from agentls.llm.wire import fields
 from agentls.llm.wire.blocks import new_call_id
@@ -57,9 +57,7 @@ class Ollama:
     """A `llm.wire.scheme.Scheme`."""
 
     path = "/api/chat"
-    options: frozenset[Option] = frozenset(
-        {"max_tokens", "temperature", "top_p", "seed", "stop", "effort", "response_schema", "tools"}
-    )
+    options: frozenset[Option] = OPTIONS
 
     def __init__(
         self,

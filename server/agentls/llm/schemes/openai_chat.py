@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from agentls.core.requests import ModelRequest, Option, ToolDefinition
+from agentls.core.requests import OPTIONS, ModelRequest, Option, ToolDefinition
 from agentls.llm.schemes.openai_chat_messages import to_messages
 from agentls.llm.schemes.openai_chat_reader import ChatReader
 from agentls.llm.wire.blocks import new_call_id
@@ -21,18 +21,7 @@ class OpenAIChat:
     """A `llm.wire.scheme.Scheme`."""
 
     path = "/chat/completions"
-    options: frozenset[Option] = frozenset(
-        {
-            "max_tokens",
-            "temperature",
-            "top_p",
-            "seed",
-            "stop",
-            "effort",
-            "response_schema",
-            "tools",
-        }
-    )
+    options: frozenset[Option] = OPTIONS
 
     def __init__(
         self,

@@ -6,7 +6,6 @@ right behind it. Knows nothing of sampling, tools or HTTP.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,7 +24,14 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentls.llm.wire.content import base64_of, data_url, leading_rules, only_text, tool_name
+from agentls.llm.wire.content import (
+    base64_of,
+    data_url,
+    leading_rules,
+    only_text,
+    short_call_id,
+    tool_name,
+)
 
 Object = dict[str, JsonValue]
 
@@ -91,7 +97,11 @@ def to_messages(
 
 def _said(item: Message | ToolResult, provider: str) -> Object:
     if isinstance(item, ToolResult):
-        return {"role": "tool", "tool_call_id": _call_id(item.call_id), "content": item.content}
+        return {
+            "role": "tool",
+            "tool_call_id": short_call_id(item.call_id, _MAX_ID_CHARS),
+            "content": item.content,
+        }
     if item.role == "system":
         return {"role": "system", "content": only_text(item, provider)}
     if all(isinstance(block, TextBlock) for block in item.content):
@@ -104,17 +114,10 @@ def _says_nothing(message: Message) -> bool:
     return all(block == TextBlock(text="") for block in message.content)
 
 
-def _call_id(call_id: str) -> str:
-    """The id, or for one of another provider that is too long a short one that stands for it."""
-    if len(call_id) <= _MAX_ID_CHARS:
-        return call_id
-    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:32]}"
-
-
 def _call(call: ToolCall) -> Object:
     arguments = json.dumps(call.arguments, ensure_ascii=False)
     return {
-        "id": _call_id(call.call_id),
+        "id": short_call_id(call.call_id, _MAX_ID_CHARS),
         "type": "function",
         "function": {"name": tool_name(call.name), "arguments": arguments},
     }

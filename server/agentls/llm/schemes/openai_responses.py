@@ -6,7 +6,6 @@ encrypted and is sent back. See https://platform.openai.com/docs/api-reference/r
 
 from __future__ import annotations
 
-import hashlib
 import json
 import mimetypes
 import re
@@ -25,10 +24,18 @@ from agentls.core.messages import (
     ToolCall,
     ToolResult,
 )
-from agentls.core.requests import ModelRequest, Option, ToolDefinition
+from agentls.core.requests import OPTIONS, ModelRequest, Option, ToolDefinition
 from agentls.llm.schemes.openai_responses_reader import ResponsesReader
 from agentls.llm.wire.blocks import new_call_id
-from agentls.llm.wire.content import data_url, in_turns, leading_rules, only_text, refuse, tool_name
+from agentls.llm.wire.content import (
+    data_url,
+    in_turns,
+    leading_rules,
+    only_text,
+    refuse,
+    short_call_id,
+    tool_name,
+)
 
 _MAX_ID_CHARS = 64
 _THOUGHT_ID = re.compile(r"rs[A-Za-z0-9_-]{1,62}")
@@ -38,9 +45,7 @@ class OpenAIResponses:
     """A `llm.wire.scheme.Scheme`."""
 
     path = "/responses"
-    options: frozenset[Option] = frozenset(
-        {"max_tokens", "temperature", "top_p", "effort", "response_schema", "tools"}
-    )
+    options: frozenset[Option] = OPTIONS - {"seed", "stop"}
 
     def __init__(
         self,
@@ -141,12 +146,12 @@ def _said(item: Item, provider: str) -> JsonValue:
         case ToolCall():
             return {
                 "type": "function_call",
-                "call_id": _call_id(item.call_id),
+                "call_id": short_call_id(item.call_id, _MAX_ID_CHARS),
                 "name": tool_name(item.name),
                 "arguments": json.dumps(item.arguments, ensure_ascii=False),
             }
         case ToolResult():
-            call_id = _call_id(item.call_id)
+            call_id = short_call_id(item.call_id, _MAX_ID_CHARS)
             return {"type": "function_call_output", "call_id": call_id, "output": item.content}
         case Message(role="user"):
             blocks = [b for b in item.content if not isinstance(b, TextBlock) or b.text]
@@ -162,13 +167,6 @@ def _said(item: Item, provider: str) -> JsonValue:
         case Reasoning():
             return None
     return {"type": "message", "role": item.role, **status, "content": parts} if parts else None
-
-
-def _call_id(call_id: str) -> str:
-    """The id, or for one of another provider that is too long a short one that stands for it."""
-    if len(call_id) <= _MAX_ID_CHARS:
-        return call_id
-    return f"call_{hashlib.sha256(call_id.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 
 def _part(block: ContentBlock, provider: str) -> JsonValue:

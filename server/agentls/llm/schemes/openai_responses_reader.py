@@ -16,7 +16,7 @@ from itertools import chain
 from agentls.core.errors import ModelError
 from agentls.core.events import BlockAbort, BlockStart, BlockStop, Event, Ping, Usage
 from agentls.llm.schemes.openai_responses_items import KINDS, Output, Outputs, Part, Rank
-from agentls.llm.wire.blocks import Prose, ProseKind
+from agentls.llm.wire.blocks import BROKE_OFF, Prose, ProseKind
 from agentls.llm.wire.fields import (
     Malformed,
     Object,
@@ -39,7 +39,6 @@ _TEXTS = {  # item, list of its parts, field
     "response.reasoning_summary_text": ("reasoning", "summary", "text"),
 }
 _PARTS = {"response.content_part": "content", "response.reasoning_summary_part": "summary"}
-_BROKE_OFF = "the reply broke off"
 _REQUEST_AT_FAULT = re.compile(r"image|policy|residency")
 
 
@@ -267,7 +266,7 @@ class ResponsesReader(StreamReader):
         try:
             yield from super()._or_abort(events)
         except ModelError:
-            aborts = (prose.abort(_BROKE_OFF) for prose in self._texts.values())
+            aborts = (prose.abort(BROKE_OFF) for prose in self._texts.values())
             yield from self._ends_last(chain.from_iterable(aborts))
             raise
 

@@ -27,9 +27,8 @@ from agentls.llm.text_calls.forms import WrittenCall
 from agentls.llm.text_calls.parser import CallParser
 from agentls.llm.text_calls.parts import Part, ThoughtEnd, Words
 from agentls.llm.text_calls.think_tags import Spoken, ThinkTags, Thought
-from agentls.llm.wire.blocks import CallBlocks, Numbers, Prose, new_call_id
+from agentls.llm.wire.blocks import BROKE_OFF, CallBlocks, Numbers, Prose, new_call_id
 
-_BROKE_OFF = "the reply broke off"
 _CUT = {"max_tokens": "the reply reached its token limit", "refusal": "the reply was cut"}
 _NOT_WANTED = "the model went on with results it made up"
 _ONLY_THOUGHT = "it stood in the model's thinking"
@@ -92,7 +91,7 @@ class TextReply:
             case _:
                 yield event
 
-    def break_off(self, reason: str = _BROKE_OFF) -> Iterator[Event]:
+    def break_off(self, reason: str = BROKE_OFF) -> Iterator[Event]:
         """Abort what is open: the reply ended without its end."""
         yield from self._abort(reason)
         for number in self._others.values():

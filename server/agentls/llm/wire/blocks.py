@@ -17,6 +17,9 @@ from agentls.llm.wire.halves import Mender
 
 ProseKind = Literal["text", "thinking"]
 
+BROKE_OFF = "the reply broke off"
+"""Why a block ended with the stream it came in."""
+
 
 def new_call_id() -> str:
     """An id for a call that came without one."""

@@ -42,13 +42,18 @@ def tool_name(name: str) -> str:
     return _UNNAMEABLE.sub("_", name)[:_MAX_NAME_CHARS] or "_"
 
 
-def call_id(made: str) -> str:
-    """An id that strict servers take, always the same one for the same call.
+def plain_call_id(made: str) -> str:
+    """An id of letters, digits, - and _ alone; some providers put dots and colons into theirs."""
+    return made if _CALL_ID.fullmatch(made) else _stand_in(made)
 
-    Some providers put dots and colons into theirs.
-    """
-    if _CALL_ID.fullmatch(made):
-        return made
+
+def short_call_id(made: str, max_chars: int) -> str:
+    """An id of no more than so many characters, which another provider's may exceed."""
+    return made if len(made) <= max_chars else _stand_in(made)
+
+
+def _stand_in(made: str) -> str:
+    """Always the same one for the same id: a call and its result have to match."""
     return f"call_{hashlib.sha256(made.encode('utf-8', 'replace')).hexdigest()[:32]}"
 
 

@@ -17,7 +17,7 @@ from agentls.core.errors import BadRequest, ModelError, StreamBroken
 from agentls.core.events import Event, Ping, Status, StopReason, Usage
 from agentls.core.redaction import Redactor
 from agentls.llm.wire import failures
-from agentls.llm.wire.blocks import CallBlocks, Numbers, Prose, new_call_id
+from agentls.llm.wire.blocks import BROKE_OFF, CallBlocks, Numbers, Prose, new_call_id
 from agentls.llm.wire.fields import Malformed, Object
 from agentls.llm.wire.sse import Frame, FrameTooLong
 from agentls.llm.wire.strays import STRAY, StrayDecoder
@@ -25,7 +25,6 @@ from agentls.llm.wire.strays import STRAY, StrayDecoder
 _MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 _MAX_SEEN_BYTES = 256 * 1024
 _WHOLE_PATIENCE_S, _DONE_PATIENCE_S = 2.0, 0.1
-_BROKE_OFF = "the reply broke off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +126,8 @@ class StreamReader(abc.ABC):
             yield from events
         except ModelError as error:
             self._failure = error
-            yield from self._prose.abort(_BROKE_OFF)
-            yield from self._calls.abort(_BROKE_OFF)
+            yield from self._prose.abort(BROKE_OFF)
+            yield from self._calls.abort(BROKE_OFF)
             raise
 
     def _feed(self, data: bytes) -> Iterator[Event]:

@@ -21,7 +21,7 @@ from agentls.core.messages import (
 )
 from agentls.core.requests import Effort, ModelRequest, ToolDefinition
 from agentls.llm.schemes.anthropic import Anthropic
-from agentls.llm.wire.content import call_id
+from agentls.llm.wire.content import plain_call_id
 from support.anthropic_bodies import (
     ADAPTIVE,
     ANSWER,
@@ -305,18 +305,18 @@ def test_ids_and_names_of_others_are_sent_as_ones_the_api_takes() -> None:
     )
     sent = use["content"][0]
     assert sent == {"type": "tool_use", "id": sent["id"], "name": "functions_glob", "input": {}}
-    assert sent["id"] == result["content"][0]["tool_use_id"] == call_id(made_up)
+    assert sent["id"] == result["content"][0]["tool_use_id"] == plain_call_id(made_up)
     assert made_up != sent["id"]
 
 
 @given(st.lists(st.text(), unique=True, max_size=5))
 def test_ids_stay_apart_and_fit(ids: list[str]) -> None:
-    sent = [call_id(each) for each in ids]
+    sent = [plain_call_id(each) for each in ids]
     assert len(set(sent)) == len(ids)
     assert all(
         each.isascii() and each.replace("-", "_").replace("_", "a").isalnum() for each in sent
     )
-    assert [call_id(each) for each in sent] == sent
+    assert [plain_call_id(each) for each in sent] == sent
 
 
 WORDS = st.sampled_from(["", " ", "a", "b \n", "\ud83d"])
