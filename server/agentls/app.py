@@ -14,12 +14,12 @@ from pydantic import SecretStr
 from agentls.agent.pipeline import FromPassages, Pipeline, ReAct, ShownPassages
 from agentls.agent.session import Agent, Session
 from agentls.agent.turn import Limits
-from agentls.core.errors import NoModel, Unauthorized
+from agentls.core.errors import Unauthorized
 from agentls.core.ports import Buffers, Memory, Mode, Model, Passage, Tools
 from agentls.core.requests import ModelInfo
 from agentls.keys import SystemKeyring
 from agentls.llm.provider import ProviderConfig
-from agentls.llm.registry import PROVIDERS, create, one_try, pool_of
+from agentls.llm.registry import PROVIDERS, create, one_try, pool_of, provider_named
 from agentls.llm.selection import Choice, choose, choose_pool
 from agentls.memory.budget import TokenBudget
 from agentls.memory.sliding import SlidingWindow
@@ -138,9 +138,13 @@ class App:
             if self._model is None:
                 try:
                     self._model = await self._choose()
-                except (Unauthorized, NoModel) as error:
+                except Unauthorized as error:
+                    family = provider_named(error.provider).family
                     # A key may be where it could not be looked up.
-                    error.hint = " ".join((error.hint, *self._keyring.problems)).strip()
+                    keyring = self._keyring.problems or (
+                        f"`agentls key set {family}` keeps it in the system's keyring.",
+                    )
+                    error.hint = " ".join((error.hint, *keyring))
                     raise
             return self._model
 
@@ -153,7 +157,13 @@ class App:
         self.chosen = []
         for choice in choices:
             config = choice.config if len(choices) == 1 else one_try(choice.config)
-            self.chosen.append((choice, await create(choice.provider, config)))
+            try:
+                self.chosen.append((choice, await create(choice.provider, config)))
+            except Unauthorized as error:
+                if len(choices) > 1:
+                    variable = provider_named(choice.provider).key_variable
+                    error.hint = f"Set {variable}, or take it out of the pool (LLM_POOL, llm.pool)."
+                raise
         return pool_of([model for _, model in self.chosen], order=llm.order, seed=llm.pool_seed)
 
     @property

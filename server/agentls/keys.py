@@ -83,6 +83,17 @@ class SystemKeyring:
         self._problems[provider] = f"The system's keyring cannot be used: {_reason(error)}."
         return None
 
+    def require(self) -> None:
+        """See that there is a keyring at all, before a person is asked for a key.
+
+        Raises:
+            SettingsError: there is none.
+        """
+        try:
+            self._backend()
+        except Exception as error:
+            raise _unusable(error) from None
+
     async def store(self, provider: str, key: SecretStr) -> str:
         """Keep the key of a provider, in place of an older one; gives the keyring's name.
 
@@ -129,16 +140,20 @@ class SystemKeyring:
             raise SettingsError(_NO_ANSWER, hint="Unlock it and try again.")
         error = acting.exception()
         if error is not None:
-            raise SettingsError(
-                f"The system's keyring cannot be used: {_reason(error)}.",
-                hint="Keep the key in the provider's environment variable, such as "
-                "OPENAI_API_KEY, or in the user's settings file with mode 600.",
-            ) from None
+            raise _unusable(error) from None
         return acting.result()
 
     def _forget(self, provider: str) -> None:
         self._asked.pop(provider, None)
         self._problems.pop(provider, None)
+
+
+def _unusable(error: BaseException) -> SettingsError:
+    return SettingsError(
+        f"The system's keyring cannot be used: {_reason(error)}.",
+        hint="Keep the key in the provider's environment variable, such as OPENAI_API_KEY, or as "
+        "api_key of the provider in your settings file, with mode 600.",
+    )
 
 
 class _NotKept(Exception):
@@ -156,8 +171,13 @@ def _text(found: str | bytes | None) -> str:
 def _system_backend() -> Backend:
     # Only here: it takes longer to import than all of a start, and may not work at all.
     import keyring
+    from keyring.backends import fail
+    from keyring.errors import NoKeyringError
 
-    backend: Backend = keyring.get_keyring()
+    found = keyring.get_keyring()
+    if isinstance(found, fail.Keyring):  # the library's stand-in for none at all
+        raise NoKeyringError
+    backend: Backend = found
     return backend
 
 

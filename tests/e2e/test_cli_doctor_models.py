@@ -254,7 +254,7 @@ async def test_what_a_provider_tells_is_used_afterwards(cli: Cli) -> None:
         choose(cli, ANTHROPIC, server)
         done = await run(cli, "model", "refresh", "anthropic")
         assert (done.code, done.err) == (0, "")
-        assert done.out == "anthropic: 2 models, 1 with their context size\n"
+        assert done.out == "anthropic: 2 models, 1 with the context size\n"
         _, checks = await diagnosed(cli, "--model", "claude-made-up")
     assert server.exchanges[0].path == LIST_PATHS["anthropic"]
     assert server.exchanges[0].headers["x-api-key"] == KEY
@@ -291,8 +291,8 @@ async def test_without_a_name_all_with_a_key_are_asked(cli: Cli) -> None:
         done = await run(cli, "model", "refresh")
     assert (done.code, done.err) == (0, "")
     assert done.out.split("\n") == [
-        "anthropic: 2 models, 1 with their context size",
-        "openai: 1 models, 0 with their context size",
+        "anthropic: 2 models, 1 with the context size",
+        "openai: 1 model, 0 with the context size",
         "",
     ]
     assert set(kept(cli)) == {"anthropic", "openai"}

@@ -109,6 +109,8 @@ def test_without_a_keyring(cli: Cli) -> None:
     assert "OPENAI_API_KEY" in done.err
     assert "mode 600" in done.err
     assert KEY not in done.err
+    # Said before anybody is asked for a key that could not be kept.
+    assert cli.run("key", "set", "openai", stdin=b"").err == done.err
 
 
 def test_a_kept_key_is_used_where_there_is_no_other(cli: Cli) -> None:

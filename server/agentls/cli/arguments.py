@@ -90,7 +90,7 @@ def parse(argv: Sequence[str]) -> Arguments:
     question = tuple(getattr(known, "question", ()))
     if extra:
         # argparse takes words after an option that interrupts them for extra ones.
-        if known.subcommand == "key":
+        if known.subcommand == "key" and known.action == "set":
             parser.error("a key is not taken as an argument, where others can see it")
         if known.subcommand != "ask" or any(word.startswith("-") and word != "-" for word in extra):
             parser.error(f"unrecognized arguments: {' '.join(extra)}")
@@ -118,8 +118,8 @@ def _command(known: argparse.Namespace) -> Command:
 def _build() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="agentls",
-        usage="agentls [options] [ask QUESTION ... | serve | doctor | model pull NAME|list|refresh "
-        "| key set|delete PROVIDER|list]",
+        usage="agentls [options] [ask QUESTION ... | serve | doctor "
+        "| model pull NAME|list|refresh [PROVIDER] | key set|delete PROVIDER|list]",
         description="A coding agent for the workspace you are in. Without a command: a "
         "conversation in the terminal.",
         epilog=_EXAMPLES,
@@ -149,7 +149,9 @@ def _build() -> argparse.ArgumentParser:
     serve.add_argument("--stdio", action="store_true", help=argparse.SUPPRESS)
     serve.add_argument("--clientProcessId", type=int, help=argparse.SUPPRESS)
     _add(commands, "doctor", "check what is set up, what works and what to do about the rest")
-    model = _add(commands, "model", "models that run on this machine")
+    model = _add(
+        commands, "model", "weights of models that run here, and what providers' models can do"
+    )
     actions = model.add_subparsers(
         dest="action", metavar="ACTION", required=True, title="actions", parser_class=_Parser
     )
@@ -206,7 +208,12 @@ def _add_common(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         default=default(None),
         help="plan: read only; ask: ask before changes (default); edit: make changes, asking",
     )
-    group.add_argument("--model", metavar="NAME", default=default(None), help="the model to use")
+    group.add_argument(
+        "--model",
+        metavar="NAME",
+        default=default(None),
+        help="the model to use, as NAME or PROVIDER/NAME",
+    )
     group.add_argument(
         "--yes",
         action="store_true",

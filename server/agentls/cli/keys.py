@@ -51,11 +51,11 @@ def store(environment: Environment, keyring: SystemKeyring | None = None) -> int
     """
     try:
         provider = _provider(environment.arguments.name)
+        keyring = keyring or SystemKeyring()
+        keyring.require()
         # Before there is a loop: Ctrl-C while a person types ends at once.
         key = _asked_key(provider)
-        return environment.interrupts.run(
-            _store(environment, keyring or SystemKeyring(), provider, key)
-        )
+        return environment.interrupts.run(_store(environment, keyring, provider, key))
     except AgentlsError as error:
         return _failed(environment, error)
 

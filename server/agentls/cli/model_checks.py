@@ -23,6 +23,7 @@ from agentls.llm.model_lists import list_models
 from agentls.llm.ollama import same_model
 from agentls.llm.registry import PROVIDERS
 from agentls.llm.selection import Choice
+from agentls.llm.text_calls.tools import TextToolModel
 
 _PROBE = "Reply with the word ready."
 _PROBE_TOKENS = 16
@@ -63,10 +64,11 @@ async def model_checks(app: App) -> AsyncIterator[Check]:
 
 async def _member_checks(choice: Choice, model: Model) -> AsyncIterator[Check]:
     yield _key(choice)
-    yield await _present(choice, model.info.name)
+    present = await _present(choice, model.info.name)
+    yield present
     reached = await _reach(model)
     yield reached
-    yield _context(model, choice)
+    yield _context(model, choice, listed=present.state == "ok")
     yield await _tools(model, reached)
 
 
@@ -122,12 +124,12 @@ async def _reach(model: Model) -> Check:
     return Check("request", "ok", f"answered; first token after {first - began:.2f} s{speed}")
 
 
-def _context(model: Model, choice: Choice) -> Check:
+def _context(model: Model, choice: Choice, *, listed: bool) -> Check:
     can = model.info.capabilities
     if can.context_window is None:
         provider = PROVIDERS[choice.provider]
         hint = "Set context_tokens in the provider's section of your settings."
-        if provider.models_path:
+        if provider.models_path and listed:
             hint += f" `agentls model refresh {provider.family}` may find it."
         return Check("context", "note", "not known: long sessions may be refused", hint)
     longest = f"; writes at most {can.max_output_tokens}" if can.max_output_tokens else ""
@@ -136,12 +138,13 @@ def _context(model: Model, choice: Choice) -> Check:
 
 async def _tools(model: Model, reached: Check) -> Check:
     """Offer one tool and see whether it is called."""
+    in_text = isinstance(model, TextToolModel)  # to the agent it looks like any other
     how = {
         "native": "by itself",
         "text": "as tagged text",
         "constrained": "held to a JSON schema",
         "none": "not at all; it answers from passages",
-    }[model.info.capabilities.tool_calling]
+    }["text" if in_text else model.info.capabilities.tool_calling]
     # A script has no line for this question.
     asks = model.info.capabilities.tool_calling != "none" and model.info.provider != "scripted"
     if reached.state == "failed":
@@ -167,7 +170,8 @@ async def _tools(model: Model, reached: Check) -> Check:
     except Exception as error:  # as above
         return failure("tool calls", error)
     detail = f"{how}, but it did not call one when asked to"
-    hint = refused or 'Try tool_calling = "text" in its section of your settings.'
+    advice = "" if in_text else 'Try tool_calling = "text" in its section of your settings.'
+    hint = refused or advice
     return Check("tool calls", "note", detail, hint)
 
 

@@ -10,7 +10,7 @@ from agentls.app import App, build, learned_file
 from agentls.cli.failures import DONE, FAILED
 from agentls.cli.plain import write_json
 from agentls.cli.start import Environment, find_workspace, flags_of
-from agentls.core.errors import AgentlsError, UsageError
+from agentls.core.errors import AgentlsError, SettingsError, UsageError
 from agentls.core.text import visible
 from agentls.llm.capabilities import Known, remember
 from agentls.llm.hosted import with_key
@@ -38,7 +38,7 @@ async def _refresh(environment: Environment) -> int:
     for provider, config in await _wanted(environment.arguments.name, app):
         failed = not await _ask(environment, provider, config) or failed
     for problem in (*loaded.problems, *app.problems):
-        environment.stderr.line(f"agentls: {visible(problem)}")
+        environment.stderr.line(f"agentls: warning: {visible(problem)}")
     if environment.arguments.json:
         write_json(environment.stdout, {"type": "result", "ok": not failed})
     return FAILED if failed else DONE
@@ -49,11 +49,14 @@ async def _wanted(name: str, app: App) -> list[tuple[Provider, ProviderConfig]]:
     configs = app.provider_configs()
     listing = [p for p in PROVIDERS.values() if p.models_path and p.name == p.family]
     if name:
-        provider = provider_named(name)
+        names = ", ".join(provider.name for provider in listing)
+        try:
+            provider = provider_named(name)
+        except SettingsError as error:
+            raise UsageError(error.message, hint=f"Name one of: {names}.") from None
         if not provider.models_path:
             raise UsageError(
-                f"{provider.name} keeps no list that could be asked.",
-                hint="What its models can do is found out when one is used.",
+                f"{provider.name} keeps no list that could be asked.", hint=f"Name one of: {names}."
             )
         listing = [PROVIDERS[provider.family]]
     found = [(p, await with_key(p, configs[p.family], app.find_key)) for p in listing]
@@ -75,13 +78,14 @@ async def _ask(environment: Environment, provider: Provider, config: ProviderCon
             line = {"type": "provider", "provider": provider.name, "error": str(error)}
             write_json(out, line)
         else:
-            out.line(f"{provider.name}: {visible(str(error))}")
+            environment.stderr.line(f"agentls: error: {visible(str(error))}")
         return False
     told = sum(1 for known in models.values() if known.context_window is not None)
     if environment.arguments.json:
         write_json(out, {"type": "provider", "provider": provider.name, "models": [*models]})
     else:
-        out.line(f"{provider.name}: {len(models)} models, {told} with their context size")
+        counted = "1 model" if len(models) == 1 else f"{len(models)} models"
+        out.line(f"{provider.name}: {counted}, {told} with the context size")
     return True
 
 

@@ -64,8 +64,7 @@ def check_key(provider: Provider, config: ProviderConfig) -> None:
     if provider.key_needed and config.api_key is None and not is_own_server(provider, config):
         raise Unauthorized(
             f"{provider.name} needs a key and none is set.",
-            hint=f"Set {provider.key_variable}, run `agentls key set {provider.family}`, or choose "
-            "another provider with LLM_PROVIDER.",
+            hint=f"Set {provider.key_variable}, or choose another provider with LLM_PROVIDER.",
             provider=provider.name,
         )
 

@@ -43,7 +43,8 @@ async def choose(
 ) -> Choice:
     """Choose a provider.
 
-    `wanted` is a provider's name or "auto"; `model` overrides the model of whichever is chosen.
+    `wanted` is a provider's name or "auto"; `model` overrides the model of whichever is chosen, and
+    with "auto" may name its provider too: `openai/gpt-6-sol`.
     `find_key` is asked only for a key that is needed and not configured.
 
     Raises:
@@ -53,6 +54,9 @@ async def choose(
     """
     if wanted != "auto":
         return await _named(provider_named(wanted), configs, model, find_key)
+    name, slash, rest = model.partition("/")
+    if slash and name in PROVIDERS:
+        return await _named(provider_named(name), configs, rest, find_key)
     if model and _is_embedded(model):
         config = configs.get("local", ProviderConfig())
         return Choice("local", _with(config, model), f"{model} is an embedded model")
@@ -76,8 +80,8 @@ async def choose(
         "  1. install Ollama, start it and run `ollama pull qwen2.5-coder`\n"
         "  2. set a key, such as ANTHROPIC_API_KEY or OPENAI_API_KEY, or OPENAI_BASE_URL for a "
         "server of your own\n"
-        "  3. run `agentls model pull qwen1.5b` for the embedded model "
-        "(`pip install 'agentls[local]'` first if it is missing)",
+        "  3. for the embedded model, install agentls with its extra `local` "
+        "(`pip install '.[local]'` in its clone), then run `agentls model pull qwen1.5b`",
     )
 
 

@@ -65,6 +65,20 @@ async def test_the_keyring_is_asked_only_for_a_key_that_is_needed(closed_port: s
     assert asked == ["gemini", "anthropic", "openai", "gemini"]
 
 
+@pytest.mark.parametrize(
+    ("model", "provider", "name"),
+    [
+        ("openai/gpt-6-sol", "openai", "gpt-6-sol"),
+        ("groq/openai/gpt-oss-20b", "groq", "openai/gpt-oss-20b"),
+        ("some/model", "openai", "some/model"),
+    ],
+)
+async def test_a_model_may_name_its_provider(model: str, provider: str, name: str) -> None:
+    configs = {"openai": ProviderConfig(base_url="http://127.0.0.1:1/v1")}
+    choice = await choose("auto", configs, model)
+    assert (choice.provider, choice.config.model) == (provider, name)
+
+
 async def test_a_pool() -> None:
     configs = {
         "anthropic": ProviderConfig(api_key=SecretStr("a"), model="x"),

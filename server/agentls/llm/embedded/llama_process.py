@@ -138,7 +138,8 @@ class LlamaProcess:
         if report.state == "no_engine":
             raise NoModel(
                 f"The engine of the embedded model is not installed ({report.message}).",
-                hint="Run `pip install 'agentls[local]'`.",
+                hint="Install agentls with its extra `local`: in its clone, "
+                "`pip install '.[local]'`.",
                 provider="local",
             )
         await self.death(_END_S)  # so that the log is whole

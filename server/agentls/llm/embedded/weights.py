@@ -180,7 +180,7 @@ def _only_one(entry: CatalogueEntry, folder: Path, progress: Report) -> Iterator
     except ImportError:
         raise ModelError(
             "Downloading models needs a package that is not installed.",
-            hint="Run `pip install 'agentls[local]'`.",
+            hint="Install agentls with its extra `local`: in its clone, `pip install '.[local]'`.",
             provider="local",
         ) from None
     lock = filelock.FileLock(folder / f".{entry.file}.lock")

@@ -171,13 +171,15 @@ def load_callable(place: str) -> ModelFunction:
     except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         raise SettingsError(
             f"The module {module_name} cannot be imported: {_said(error)}.",
-            hint="Is it installed where agentls is?",
+            hint="Is it installed where agentls is, or in a folder that PYTHONPATH names?",
         ) from error
     try:
         for name in path.split("."):
             found = getattr(found, name)
     except AttributeError:
-        raise SettingsError(f"The module {module_name} has no {path}.") from None
+        raise SettingsError(
+            f"The module {module_name} has no {path}.", hint="Check llm.custom.function."
+        ) from None
     except Exception as error:  # modules may load what they hold only when it is asked for
         raise SettingsError(f"{place.strip()} cannot be loaded: {_said(error)}.") from error
     if not callable(found):
