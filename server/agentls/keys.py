@@ -91,7 +91,7 @@ class SystemKeyring:
         """
         try:
             self._backend()
-        except Exception as error:
+        except Exception as error:  # backends raise whatever their systems do
             raise _unusable(error) from None
 
     async def store(self, provider: str, key: SecretStr) -> str:

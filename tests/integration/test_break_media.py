@@ -45,7 +45,7 @@ async def sent(provider: str, block: ImageBlock | DocumentBlock) -> Any:
         ImageBlock(mime_type="image/png", url="DATA:image/png;name=a.png;base64,QUFB"),
         ImageBlock(mime_type="image/png", url="data:image/png,AAA"),
         ImageBlock(mime_type="image/png", url="data:,%41A%41"),
-        ImageBlock(mime_type="image/png", url="file:///tmp/a.png", data="QUFB"),
+        ImageBlock(mime_type="image/png", url="file:///pictures/a.png", data="QUFB"),
         ImageBlock(mime_type="image/png", data="data:image/png;base64,QUFB"),
     ],
     ids=["base64", "with a name", "bare", "escaped", "address as well", "prefix as well"],

@@ -70,7 +70,7 @@ def remember(path: Path, provider: str, models: Mapping[str, Known]) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(document, file, indent=1)
         Path(name).replace(path)
-    except BaseException:
+    except BaseException:  # also when interrupted, half a file stays nowhere
         Path(name).unlink(missing_ok=True)
         raise
 

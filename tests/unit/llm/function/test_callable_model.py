@@ -370,12 +370,13 @@ def test_a_place_that_is_none(place: str) -> None:
     [
         ("", "nowhere_at_all:f", "The module nowhere_at_all cannot be imported: "
          "ModuleNotFoundError: No module named 'nowhere_at_all'. "
-         "Is it installed where agentls is?"),
+         "Is it installed where agentls is, or in a folder that PYTHONPATH names?"),
         ("1/0\n", "{}:f", "The module {} cannot be imported: "
-         "ZeroDivisionError: division by zero. Is it installed where agentls is?"),
+         "ZeroDivisionError: division by zero. "
+         "Is it installed where agentls is, or in a folder that PYTHONPATH names?"),
         ("raise SystemExit(1)\n", "{}:f", "The module {} cannot be imported: "
-         "SystemExit: 1. Is it installed where agentls is?"),
-        ("x = 1\n", "{}:f.g", "The module {} has no f.g."),
+         "SystemExit: 1. Is it installed where agentls is, or in a folder that PYTHONPATH names?"),
+        ("x = 1\n", "{}:f.g", "The module {} has no f.g. Check llm.custom.function."),
         ("x = 1\n", "{}:x", "{}:x cannot be called: it is of type int."),
         ("def __getattr__(name):\n    raise ImportError('no torch')\n", "{}:f",
          "{}:f cannot be loaded: ImportError: no torch."),
