@@ -100,7 +100,7 @@ async def test_a_failed_start_says_why(
 
 async def test_no_engine(engine: Path, tmp_path: Path) -> None:
     engine.write_text("raise ImportError('libgomp.so.1: cannot open shared object file')")
-    with pytest.raises(NoModel, match=r"libgomp.*Run `pip install '\.\[local\]'`"):
+    with pytest.raises(NoModel, match=r"libgomp.*`pip install '\.\[local\]'`"):
         await start()
     assert left_over(tmp_path) == []
 
