@@ -19,7 +19,7 @@ from agentls.core.ports import Buffers, Memory, Mode, Model, Passage, Tools
 from agentls.core.requests import ModelInfo
 from agentls.keys import SystemKeyring
 from agentls.llm.provider import ProviderConfig
-from agentls.llm.registry import PROVIDERS, create, one_try, pool_of, provider_named
+from agentls.llm.registry import PROVIDERS, create, one_try, pool_of
 from agentls.llm.selection import Choice, choose, choose_pool
 from agentls.memory.budget import TokenBudget
 from agentls.memory.sliding import SlidingWindow
@@ -139,12 +139,12 @@ class App:
                 try:
                     self._model = await self._choose()
                 except Unauthorized as error:
-                    family = provider_named(error.provider).family
-                    # A key may be where it could not be looked up.
-                    keyring = self._keyring.problems or (
-                        f"`agentls key set {family}` keeps it in the system's keyring.",
-                    )
-                    error.hint = " ".join((error.hint, *keyring))
+                    provider = PROVIDERS.get(error.provider)
+                    if provider is not None and provider.key_variable:
+                        keep = f"`agentls key set {provider.family}`"
+                        # A key may be where it could not be looked up.
+                        keyring = self._keyring.problems or (f"{keep} keeps it in the keyring.",)
+                        error.hint = " ".join((error.hint, *keyring))
                     raise
             return self._model
 
@@ -154,17 +154,20 @@ class App:
             choices = await choose_pool(llm.pool, configs, find_key=self.find_key)
         else:
             choices = [await choose(llm.provider, configs, llm.model, find_key=self.find_key)]
-        self.chosen = []
-        for choice in choices:
-            config = choice.config if len(choices) == 1 else one_try(choice.config)
-            try:
-                self.chosen.append((choice, await create(choice.provider, config)))
-            except Unauthorized as error:
-                if len(choices) > 1:
-                    variable = provider_named(choice.provider).key_variable
-                    error.hint = f"Set {variable}, or take it out of the pool (LLM_POOL, llm.pool)."
-                raise
-        return pool_of([model for _, model in self.chosen], order=llm.order, seed=llm.pool_seed)
+        members: list[tuple[Choice, Model]] = []
+        try:
+            for choice in choices:
+                config = choice.config if len(choices) == 1 else one_try(choice.config)
+                members.append((choice, await create(choice.provider, config)))
+        except BaseException as error:
+            for _, model in members:  # one may have been asked something already
+                await model.aclose()
+            if isinstance(error, Unauthorized) and len(choices) > 1:
+                variable = PROVIDERS[choice.provider].key_variable
+                error.hint = f"Set {variable}, or take it out of the pool (LLM_POOL, llm.pool)."
+            raise
+        self.chosen = members
+        return pool_of([model for _, model in members], order=llm.order, seed=llm.pool_seed)
 
     @property
     def reason(self) -> str:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
 from agentls.agent.pipeline import FromPassages, ReAct
 from agentls.app import App, build, models_folder
-from agentls.core.errors import NoModel
+from agentls.core.errors import NoModel, Unauthorized
 from agentls.core.events import BlockDelta, BlockStart, BlockStop, Event, Status
 from agentls.core.messages import Message, TextBlock, ToolResult
 from agentls.core.ports import Mode, ToolContext
 from agentls.core.requests import Capabilities, ModelInfo, ToolCalling
 from agentls.settings import Settings
 from support.agent_fakes import FixedApprover, SteppedModel, script
+from support.fake_server import FakeServer, refused
 from support.openai_server import OpenAIServer, called, said
 
 
@@ -197,3 +199,31 @@ async def test_a_small_window_shortens_what_one_tool_says(tmp_path: Path) -> Non
 
 def test_the_models_folder_follows_the_cache(tmp_path: Path) -> None:
     assert models_folder({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "agentls" / "models"
+
+
+async def test_a_missing_key_says_how_to_keep_one_and_a_refusing_ollama_does_not(
+    tmp_path: Path,
+) -> None:
+    app = await build(settings(provider="openai-responses"), workspace=tmp_path)
+    with pytest.raises(Unauthorized) as missing:
+        await app.model()
+    assert missing.value.hint.endswith("`agentls key set openai` keeps it in the keyring.")
+    async with FakeServer(refused(401, {"error": "who are you?"})) as server:
+        ollama = settings(provider="ollama", ollama={"base_url": server.url})
+        app = await build(ollama, workspace=tmp_path)
+        with pytest.raises(Unauthorized) as caught:
+            await app.model()
+    assert "key set" not in caught.value.hint
+
+
+async def test_a_pool_that_cannot_be_built_leaves_nothing_open(tmp_path: Path) -> None:
+    async with FakeServer(refused(404)) as server:
+        pool = settings(
+            pool=["ollama/m", "openai"], order="listed", ollama={"base_url": server.url}
+        )
+        app = await build(pool, workspace=tmp_path)
+        with pytest.raises(Unauthorized, match="take it out of the pool"):
+            await app.model()
+        assert (await server.exchange()).path == "/api/show"
+        await asyncio.wait_for(server.all_closed(), 5)
+    assert (app.chosen, app.reason) == ([], "")

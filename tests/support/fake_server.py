@@ -100,6 +100,10 @@ class FakeServer:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
 
+    async def all_closed(self) -> None:
+        """Wait until clients have closed every connection."""
+        await asyncio.gather(*self._tasks)
+
     async def exchange(self, number: int = 1) -> Exchange:
         """The request with this number, as soon as it has come."""
         async with self._arrived:

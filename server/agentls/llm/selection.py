@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 from agentls.core.errors import ModelError, NoModel, SettingsError
-from agentls.llm.hosted import FindKey, with_key
+from agentls.llm.hosted import FindKey, is_own_server, with_key
 from agentls.llm.http.endpoint import Endpoint
 from agentls.llm.ollama import newest_model, ollama_models, ollama_url
 from agentls.llm.provider import Provider, ProviderConfig
@@ -43,9 +43,9 @@ async def choose(
 ) -> Choice:
     """Choose a provider.
 
-    `wanted` is a provider's name or "auto"; `model` overrides the model of whichever is chosen, and
-    with "auto" may name its provider too: `openai/gpt-6-sol`.
-    `find_key` is asked only for a key that is needed and not configured.
+    `wanted` is a provider's name or "auto"; `model` overrides the model of whichever is chosen,
+    and with "auto" may name its provider too: see `_named_with`. `find_key` is asked only for a
+    key that is needed and not configured.
 
     Raises:
         SettingsError: no provider has this name.
@@ -54,12 +54,11 @@ async def choose(
     """
     if wanted != "auto":
         return await _named(provider_named(wanted), configs, model, find_key)
-    name, slash, rest = model.partition("/")
-    if slash and name in PROVIDERS:
-        return await _named(provider_named(name), configs, rest, find_key)
     if model and _is_embedded(model):
         config = configs.get("local", ProviderConfig())
         return Choice("local", _with(config, model), f"{model} is an embedded model")
+    if named := _named_with(model, configs):
+        return await _named(*named, find_key)
     if configured := _configured(configs, model):
         return configured
 
@@ -107,6 +106,27 @@ async def choose_pool(
             raise
         members.append(await _named(provider, configs, model, find_key))
     return members
+
+
+def _named_with(model: str, configs: Configs) -> tuple[Provider, Configs, str] | None:
+    """The provider that `provider/model` names, and the name for it; None where it names none.
+
+    Servers that pass requests on have names like this for their own models. So a server of the
+    user's own gets the name as it is, and a provider that is not set up is not meant while another
+    one is.
+    """
+    name, _, rest = model.partition("/")
+    provider = PROVIDERS.get(name) if rest else None
+    if provider is None:
+        return None
+    config = configs.get(provider.family, ProviderConfig())
+    if provider.key_needed and is_own_server(provider, config):
+        return provider, configs, model
+    ready = not provider.key_needed or config.api_key is not None
+    others = (each for family, each in configs.items() if family != provider.family)
+    if not ready and any(each.api_key or each.base_url for each in others):
+        return None
+    return provider, configs, rest
 
 
 def _is_embedded(model: str) -> bool:

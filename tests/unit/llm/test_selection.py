@@ -65,16 +65,31 @@ async def test_the_keyring_is_asked_only_for_a_key_that_is_needed(closed_port: s
     assert asked == ["gemini", "anthropic", "openai", "gemini"]
 
 
+KEYED = ProviderConfig(api_key=SecretStr("k"))
+OWN = ProviderConfig(base_url="http://127.0.0.1:1/v1")
+
+
 @pytest.mark.parametrize(
-    ("model", "provider", "name"),
+    ("configs", "model", "provider", "name"),
     [
-        ("openai/gpt-6-sol", "openai", "gpt-6-sol"),
-        ("groq/openai/gpt-oss-20b", "groq", "openai/gpt-oss-20b"),
-        ("some/model", "openai", "some/model"),
+        ({"openai": KEYED, "groq": KEYED}, "openai/gpt-6-sol", "openai", "gpt-6-sol"),
+        ({"openai": KEYED, "groq": KEYED}, "groq/openai/gpt-x", "groq", "openai/gpt-x"),
+        ({}, "anthropic/claude-x", "anthropic", "claude-x"),  # whose key is then asked for
+        ({"openai": OWN}, "ollama/qwen", "ollama", "qwen"),
+        ({"openai": OWN}, "local/qwen1.5b", "local", "qwen1.5b"),
+        # Groq's own names, and those of servers that pass requests on.
+        ({"groq": KEYED, "ollama": OWN}, "openai/gpt-oss-20b", "groq", "openai/gpt-oss-20b"),
+        ({"openai": OWN}, "anthropic/claude-x", "openai", "anthropic/claude-x"),
+        ({"openai": OWN}, "openai/gpt-x", "openai", "openai/gpt-x"),
+        ({"anthropic": OWN, "openai": OWN}, "openai/gpt-x", "openai", "openai/gpt-x"),
+        ({"openai": OWN}, "some/model", "openai", "some/model"),
+        ({"openai": OWN}, "openai/", "openai", "openai/"),
+        ({}, "local/folder/weights.gguf", "local", "local/folder/weights.gguf"),
     ],
 )
-async def test_a_model_may_name_its_provider(model: str, provider: str, name: str) -> None:
-    configs = {"openai": ProviderConfig(base_url="http://127.0.0.1:1/v1")}
+async def test_a_model_may_name_its_provider(
+    configs: dict[str, ProviderConfig], model: str, provider: str, name: str
+) -> None:
     choice = await choose("auto", configs, model)
     assert (choice.provider, choice.config.model) == (provider, name)
 
